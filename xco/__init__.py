@@ -1,3 +1,3 @@
-"""Link coordination: a controller says which V2V flows may send, so that no link is congested."""
+"""Link coordination: a controller decides which V2V flows may send, to keep links uncongested."""
 
 __version__ = "0.1.0"

@@ -9,10 +9,10 @@ from typing import Final
 from xco.errors import CoreError
 
 VARIABLE: Final = "XCO_CORE"
-"""Names the folder of a core that is to be used before any other."""
+"""Names a directory of the core that takes precedence."""
 LIBRARY: Final = "libxcosched.so"
 CLASSIFIER: Final = "gate_classify.bpf.o"
-"""The BPF programs; built only where there is clang."""
+"""The BPF programs; built only where clang is available."""
 PACKAGE: Final = "xco_core"
 BUILD: Final = Path(__file__).parent / "core" / "build"
 FIX: Final = "install xco-core, or build it: make -C xco/core"
@@ -40,7 +40,7 @@ def program(name: str) -> Path:
 
 
 def find(name: str) -> Path | None:
-    """Return a file of the core that need not be there, or None."""
+    """Return an optional file of the core, or None."""
     try:
         return _found(name)
     except CoreError:
@@ -59,7 +59,7 @@ def _found(name: str) -> Path:
 
 
 def _folders() -> Iterator[Path]:
-    """Yield where the core may be: the installed package's folder, then the working tree's."""
+    """Yield the possible folders of the core: the installed package's, then the working tree's."""
     if spec := find_spec(PACKAGE):
         yield from map(Path, spec.submodule_search_locations or ())
     yield BUILD

@@ -1,11 +1,11 @@
-"""The one tree of typed errors; each carries its data and says what to do.
+"""The tree of typed errors; each carries its data and says what to do.
 
 XcoError
 ├── UnitError              a quantity that cannot be read
-├── ConfigError            a file, or what was read in its place, that names a wrong key or value
+├── ConfigError            a file or other input with a wrong key or value
 │   └── TopologyError      a topology that cannot be coordinated
-│       └── TreeError      as its switches say, not as its file does: another look may help
-├── CoreError              the compiled core is not built, or not the one that is expected
+│       └── TreeError      its switches' present state, not its file; retry may help
+├── CoreError              the compiled core is not built, or not the expected version
 ├── WireError              a datagram that is not obeyed
 │   ├── Malformed          not a message of this protocol
 │   ├── Forged             its authenticator does not match
@@ -13,14 +13,14 @@ XcoError
 ├── GateError              a gate that could not be made, opened, closed or removed
 │   ├── Denied             a privilege is lacking
 │   ├── Gone               the interface no longer exists
-│   └── Unsupported        this kernel cannot do it at all
-└── ControllerError        the controller, or its loop, cannot start or go on
+│   └── Unsupported        this kernel does not support it
+└── ControllerError        the controller, or its loop, cannot start or continue
     └── NobodyAnswersError nothing runs where the command line looked for it (xco/cli/command.py)
 """
 
 
 class XcoError(Exception):
-    """The root: everything that xco raises on purpose."""
+    """The root: every error that xco raises on purpose."""
 
 
 class UnitError(XcoError, ValueError):
@@ -32,7 +32,7 @@ class UnitError(XcoError, ValueError):
 
 
 class ConfigError(XcoError):
-    """A configuration that cannot be used: file and key, what is wrong, and how to mend it."""
+    """A configuration that cannot be used: file and key, what is wrong, and how to fix it."""
 
     def __init__(self, file: str, key: str, problem: str, fix: str = "") -> None:
         self.file, self.key, self.problem, self.fix = file, key, problem, fix
@@ -45,11 +45,11 @@ class TopologyError(ConfigError):
 
 
 class TreeError(TopologyError):
-    """What its switches say now cannot be read, or cannot be coordinated; the file may be right."""
+    """The switches' present state is unreadable or cannot be coordinated; the file may be right."""
 
 
 class CoreError(XcoError):
-    """The compiled core is not built, or not the one that is expected."""
+    """The compiled core is not built, or not the expected version."""
 
     def __init__(self, what: str, problem: str, fix: str = "") -> None:
         self.what, self.problem, self.fix = what, problem, fix
@@ -57,7 +57,7 @@ class CoreError(XcoError):
 
 
 class WireError(XcoError):
-    """A datagram that is not obeyed: which field, and what is wrong with it."""
+    """A datagram that is not obeyed: names the field, and what is wrong with it."""
 
     def __init__(self, field: str, problem: str) -> None:
         self.field, self.problem = field, problem
@@ -69,7 +69,7 @@ class Malformed(WireError):  # noqa: N818  the tree reads better without a suffi
 
 
 class Forged(WireError):  # noqa: N818
-    """Its authenticator does not match: another key, or altered on the way."""
+    """Its authenticator does not match: another key, or altered in transit."""
 
 
 class Stale(WireError):  # noqa: N818
@@ -77,7 +77,7 @@ class Stale(WireError):  # noqa: N818
 
 
 class GateError(XcoError):
-    """A gate that could not be made, opened, closed or removed: where, and how to mend it."""
+    """A gate that could not be made, opened, closed or removed: names it, and how to fix it."""
 
     def __init__(self, target: str, problem: str, fix: str = "") -> None:
         self.target, self.problem, self.fix = target, problem, fix
@@ -93,11 +93,11 @@ class Gone(GateError):  # noqa: N818
 
 
 class Unsupported(GateError):  # noqa: N818
-    """This kernel cannot do it at all."""
+    """This kernel does not support it."""
 
 
 class ControllerError(XcoError):
-    """The controller, or its loop, cannot start or go on."""
+    """The controller, or its loop, cannot start or continue."""
 
     def __init__(self, what: str, problem: str, fix: str = "") -> None:
         self.what, self.problem, self.fix = what, problem, fix

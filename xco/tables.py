@@ -1,4 +1,4 @@
-"""Reads TOML into typed tables; every mistake is named by file and key, with a way to mend it."""
+"""Reads TOML into typed tables; every error names the file and key, and how to fix it."""
 
 import difflib
 import re
@@ -26,11 +26,11 @@ _MISSING: Final = re.compile(r"^Object missing required field `(?P<key>.*)`$")
 
 @dataclass(frozen=True)
 class Format:
-    """How a file speaks of its mistakes: the error it raises, and what to write for each key."""
+    """How a format reports mistakes: the error to raise, and the hint for each key."""
 
     error: type[ConfigError] = ConfigError
     forms: Mapping[str, str] = field(default_factory=dict)
-    """By key, what a right value looks like."""
+    """By key: a description of a valid value."""
 
 
 def read_tables(path: Path, form: Format) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def parse_tables(text: str, file: str, form: Format) -> dict[str, Any]:
 def check_keys(
     tables: Mapping[str, Any], known: Mapping[str, type], file: str, form: Format
 ) -> None:
-    """See that there are no other keys than these, and that each has a value of its type.
+    """Check that there are no other keys than these, and that each value has its type.
 
     Raises:
         ConfigError: of the format's class.

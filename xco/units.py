@@ -1,4 +1,4 @@
-"""Rates in bits/s, times in ns and sizes in bytes, and how operators write and read them.
+"""Rates in bits/s, times in ns and sizes in bytes, as operators write and read them.
 
 Prefixes are decimal throughout: 1 KB is 1000 bytes; 1 KiB is 1024.
 """
@@ -11,7 +11,7 @@ from typing import Final
 from xco.errors import UnitError
 
 MAX_RATE_BPS: Final = 10**13
-"""10 Tbit/s: no link of this decade is faster; a larger number is a slip of the pen."""
+"""10 Tbit/s: no link of this decade is faster; a larger number is a typing error."""
 MAX_DURATION_NS: Final = 24 * 3600 * 10**9
 MAX_SIZE_BYTES: Final = 2**40
 
@@ -90,7 +90,7 @@ def _parsed(text: str, scales: Mapping[str, int], field: str, expected: str) -> 
 
 
 def _written(value: int, scales: Mapping[str, int]) -> str:
-    """Return the value in the largest unit that it fills, with all its digits."""
+    """Return the value in the largest unit that is at most the value, with all its digits."""
     unit = max((unit for unit in scales if scales[unit] <= abs(value)), key=scales.__getitem__,
                default=min(scales, key=scales.__getitem__))  # fmt: skip
     number = f"{Decimal(value) / scales[unit]:f}"

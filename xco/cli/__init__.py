@@ -1,1 +1,1 @@
-"""The command line of link coordination: one module a command, and what all commands share."""
+"""The command line of link coordination: one module per command, and the parts they share."""

@@ -1,4 +1,4 @@
-"""What all commands of xco share: --version, exit codes, how errors are spoken, the log."""
+"""What all commands of xco share: --version, exit codes, error output, the log."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -15,15 +15,15 @@ from xco import __version__
 from xco.errors import ControllerError, CoreError, GateError, TreeError, WireError, XcoError
 
 EXIT_FAILED = 1
-"""The request was refused, or the work could not be done."""
+"""The request was refused, or the command failed."""
 EXIT_USAGE = 2
-"""What was typed, configured or given as a file is wrong."""
+"""The command line, the configuration or an input file is wrong."""
 EXIT_UNREACHABLE = 3
 """No controller or coordinator answers."""
 
 
 class NobodyAnswersError(ControllerError):
-    """Neither controller nor coordinator runs here, as far as they were asked for."""
+    """None of the requested parts (controller, coordinator) runs on this machine."""
 
 
 CODES: Mapping[type[Exception], int] = MappingProxyType(
@@ -37,7 +37,7 @@ CODES: Mapping[type[Exception], int] = MappingProxyType(
         NobodyAnswersError: EXIT_UNREACHABLE,
     }
 )
-"""The exit code of each kind of error; the nearest class counts, as with `except`."""
+"""The exit code of each kind of error; the nearest base class counts, as with `except`."""
 
 ConfigPath = Annotated[
     Path, typer.Option("--config", "-c", envvar="XCO_CONFIG", help="The settings.")
@@ -46,7 +46,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def command_line(group: type[TyperGroup], *, about: str, epilog: str) -> typer.Typer:
-    """Return a command line without commands that answers --version and logs errors alone."""
+    """Return a command line without commands that answers --version and logs only errors."""
     app = typer.Typer(
         cls=group,
         no_args_is_help=True,
@@ -67,8 +67,8 @@ def command_line(group: type[TyperGroup], *, about: str, epilog: str) -> typer.T
             bool, typer.Option("--version", callback=show, is_eager=True, help="Show the version.")
         ] = False,
     ) -> None:
-        """Take the options that stand before a command; only `run` logs what goes well."""
-        del version  # its callback has done the work
+        """Handle the options before a command; only `run` logs below the error level."""
+        del version  # its callback has handled it
         set_up_logging("error")
 
     return app
@@ -94,7 +94,7 @@ def set_up_logging(level: str) -> None:
 def spoken() -> Iterator[None]:
     """Turn typed errors into one line on standard error and an exit code.
 
-    Standard output stays empty, with --json too: its reader goes by the exit code.
+    Standard output stays empty, also with --json: a program that reads it checks the exit code.
 
     Raises:
         SystemExit: with the error's exit code.
@@ -110,7 +110,7 @@ def exit_code(error: Exception) -> int:
     """Return the exit code of the nearest class that has one.
 
     Raises:
-        LookupError: none has.
+        LookupError: no class has one.
     """
     for kind in type(error).__mro__:
         if kind in CODES:

@@ -1,4 +1,4 @@
-"""xco controller: runs the central controller, checks its settings, says how it is."""
+"""xco controller: runs the central controller, checks its settings, shows its state."""
 
 from typing import Annotated, Any
 
@@ -18,7 +18,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The central
 
 @app.command()
 def run(config: ConfigPath = DEFAULT_PATH) -> None:
-    """Be a controller in the foreground: lead, or stand by until the one that leads is lost."""
+    """Run the controller in the foreground: lead, or stand by until the leader is lost."""
     set_up_logging("info")
     settings = load_controller_config(config)
     from xco.controller.metrics import serve_metrics  # noqa: PLC0415
@@ -30,7 +30,7 @@ def run(config: ConfigPath = DEFAULT_PATH) -> None:
 
 @app.command()
 def check(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
-    """Check settings, topology, key and core; exit code 2 if there is a mistake in a file."""
+    """Check settings, topology, key and core; exit code 2 if a file has a mistake."""
     from xco.controller.shell import check_files  # noqa: PLC0415  loads slowly
 
     settings = load_controller_config(config)
@@ -51,7 +51,7 @@ def check(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
 
 @app.command()
 def status(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
-    """Show what this machine's controller does; exit code 3 if there is none."""
+    """Show the state of this machine's controller; exit code 3 if none runs."""
     machine = Looker(config, ("controller",)).look()
     if json:
         print_json(machine.controller)
@@ -65,7 +65,7 @@ def strategy(
     config: ConfigPath = DEFAULT_PATH,
     json: Json = False,
 ) -> None:
-    """Go over to another strategy, until the controller's next start or reload."""
+    """Switch to another strategy until the controller's next start or reload."""
     from xco.controller.supervise import command  # noqa: PLC0415  loads slowly
 
     known = [each.name.lower() for each in Strategy]
@@ -81,11 +81,11 @@ def strategy(
 
 
 def _leads(config: ConfigPath, places: Places) -> None:
-    """See that there is a controller here, and that it leads.
+    """Check that a controller runs on this machine and that it leads.
 
     Raises:
-        NobodyAnswersError: there is none.
-        ControllerError: it stands by.
+        NobodyAnswersError: no controller runs.
+        ControllerError: it is a standby.
     """
     found = Looker(config, ("controller",)).look().controller
     if found is None:

@@ -1,4 +1,4 @@
-"""xco coordinator: runs a host's coordinator, checks its settings, removes what it left."""
+"""xco coordinator: runs a host's coordinator, checks its settings, removes leftover queues."""
 
 import errno
 import fcntl
@@ -25,14 +25,14 @@ U32_LIMITS = (
 )
 
 LOCKS = Path("/run/xco/locks")
-"""Where xco-coordinator locks a file for its interface in its network namespace."""
+"""Directory where xco-coordinator locks one file per interface of its network namespace."""
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The host's coordinator.")
 
 
 @app.command()
 def run(config: ConfigPath = DEFAULT_PATH) -> None:
-    """Coordinate this host's V2V flows in the foreground; at the end its traffic is unshaped."""
+    """Coordinate this host's V2V flows in the foreground; on exit, stop shaping its traffic."""
     set_up_logging("info")
     from xco.coordinator import config as coordinator_config  # noqa: PLC0415  a release needs neither
     from xco.coordinator import shell as coordinator  # noqa: PLC0415  a release needs neither
@@ -42,7 +42,7 @@ def run(config: ConfigPath = DEFAULT_PATH) -> None:
 
 @app.command()
 def check(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
-    """Check settings, topology, key, core, interface and kernel; touches no traffic. Needs root."""
+    """Check settings, topology, key, core, interface, kernel; leave traffic alone. Needs root."""
     from xco.coordinator import gate  # noqa: PLC0415  load slowly
     from xco.coordinator import shell as coordinator  # noqa: PLC0415  load slowly
     from xco.coordinator.config import load_config  # noqa: PLC0415
@@ -75,7 +75,7 @@ def check(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
 
 @app.command()
 def status(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
-    """Show what this host's coordinator does; exit code 3 if there is none."""
+    """Show the state of this host's coordinator; exit code 3 if none runs."""
     machine = Looker(config, ("coordinator",)).look()
     if json:
         print_json(machine.coordinator)
@@ -90,10 +90,10 @@ def release(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Remove the queues that a killed coordinator left. Needs root, and no settings.
+    """Remove the queues that a killed coordinator left. Needs root, but no settings.
 
-    Works with nothing else running: the settings may be wrong or gone. A coordinator that runs is
-    to be stopped instead: it would make its queues anew.
+    Works with nothing else running: the settings may be wrong or missing. Stop a running
+    coordinator instead: it would create its queues again.
     """
     from xco.coordinator import gate  # noqa: PLC0415  loads slowly
 
@@ -114,10 +114,10 @@ def release(
 
 
 def _refuse_while_one_runs(interface: str) -> None:
-    """See that nobody holds the lock that xco-coordinator takes for an interface (flock(2)).
+    """Check that no process holds xco-coordinator's lock of an interface (flock(2)).
 
     Raises:
-        GateError: a coordinator runs there.
+        GateError: a coordinator runs on the interface.
     """
     namespace = Path("/proc/self/ns/net").stat().st_ino
     try:
@@ -127,6 +127,6 @@ def _refuse_while_one_runs(interface: str) -> None:
         fix = "stop it: that releases the interface"
         raise GateError(interface, "a coordinator runs there", fix) from error
     except FileNotFoundError:
-        return  # none has run since the machine started
+        return  # none has run since boot
     except OSError as error:
         raise GateError(interface, os.strerror(error.errno or errno.EIO)) from error

@@ -1,4 +1,4 @@
-"""xco key: makes the controllers' master key, and the key file of each host."""
+"""xco key: creates the controllers' master key and each host's key file."""
 
 from pathlib import Path
 from typing import Annotated
@@ -19,9 +19,9 @@ def make(
     file: Annotated[Path, typer.Argument(help="Where it goes, such as /etc/xtc/xco.key.")],
     json: Json = False,
 ) -> None:
-    """Make a master key that its owner alone can read; a file that is there already stays.
+    """Create a master key that only its owner can read; refuse to replace an existing file.
 
-    Copy it to the controllers only: whoever has it can open and close all gates.
+    Copy it to the controllers only: its holder can open and close all gates.
     """
     write_new(file, new_master())
     if json:
@@ -38,9 +38,9 @@ def host(
     out: Annotated[Path, typer.Option(help="Where the host's key goes.")],
     json: Json = False,
 ) -> None:
-    """Make the key file of one host; a file that is there already stays.
+    """Create the key file of one host; refuse to replace an existing file.
 
-    Copy it to that host only. With it the host can report as itself, and check its directives.
+    Copy it to that host only. With it the host signs its reports and checks its directives.
     """
     number = load_file(topology).topology.host_index(name)
     if number is None:

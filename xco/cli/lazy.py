@@ -1,4 +1,4 @@
-"""Loads `xco simulate` when it is asked for: it takes numpy, which hosts have no other use for."""
+"""Loads `xco simulate` on demand: it needs numpy, which hosts need for nothing else."""
 
 from typing import Any
 
@@ -12,17 +12,17 @@ SIMULATE = "simulate"
 
 
 class Commands(TyperGroup):
-    """The commands of xco; one of them is loaded late."""
+    """The commands of xco; `simulate` is loaded on first use."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command by its name; None if there is none."""
+        """Return a command by its name; None if it does not exist."""
         if cmd_name == SIMULATE:
             load(self)
         return super().get_command(ctx, cmd_name)
 
 
 def load(group: Any) -> Any:
-    """Put the real `simulate` in its place, where numpy is installed; returns the group."""
+    """Replace the placeholder by the real `simulate` if numpy is installed; return the group."""
     try:
         from xco.simulate.cli import simulate  # noqa: PLC0415  takes numpy
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""How reports look: tables and lines for people, JSON for programs."""
+"""Output of reports: tables and lines for people, JSON for programs."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ STYLES = {
     "fallback": "yellow",
     "unshaped": "red",
 }
-"""Of the modes of gates."""
+"""Colours of gate modes."""
 _BLOCKS = "▁▂▃▄▅▆▇█"
 
 
@@ -27,20 +27,20 @@ def print_json(value: object) -> None:
 
 
 def print_line(value: object) -> None:
-    """Print one JSON document on a line of its own, at once."""
+    """Print one JSON document on a line of its own and flush it."""
     sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
     sys.stdout.flush()
 
 
 def show(*parts: str | Table) -> None:
-    """Print lines and tables; names stand for themselves, whatever rich could make of them."""
+    """Print lines and tables; do not interpret rich markup in names."""
     console = Console(highlight=False, emoji=False, markup=False)
     for part in parts:
         console.print(part, soft_wrap=isinstance(part, str))
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[Cell]], left: int = 1) -> Table:
-    """Return a table without lines; all but the first `left` columns are flush right."""
+    """Return a table without lines; all columns after the first `left` are right-aligned."""
     made = Table(box=None, pad_edge=False, header_style="bold")
     for number, heading in enumerate(headings):
         made.add_column(heading, justify="left" if number < left else "right")

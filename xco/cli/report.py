@@ -1,4 +1,4 @@
-"""How a machine's controller and coordinator are shown to people."""
+"""Shows a machine's controller and coordinator to people."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,11 +15,11 @@ HOST_HEADINGS = ("host", "mode", "backlog", "flows", "granted", "of time", "rate
 FLOW_HEADINGS = ("source", "destination", "host", "backlog", "granted", "rate")
 Histories = dict[tuple[str, ...], list[float]]
 HISTORY = 20
-"""Samples in a sparkline."""
+"""Number of samples in a sparkline."""
 
 
 def print_machine(machine: Machine) -> None:
-    """Print what one look has found."""
+    """Print one snapshot."""
     show(*_parts(machine))
 
 
@@ -78,7 +78,7 @@ def _coordinator(found: dict[str, Any]) -> Iterator[str | Table]:
 
 
 def _obeys(found: dict[str, Any]) -> str:
-    """Say whom it obeys; whoever never obeyed anyone and was refused is still refused."""
+    """Return which epoch the host obeys, or why it obeys none."""
     counters = found["counters"]
     if found["joined"]:
         return f"obeys epoch {found['epoch']}"
@@ -100,7 +100,7 @@ def _flow_now(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def frame_table(shown: Frame, rows: int, histories: Histories) -> Group:
-    """Return what `xco top` shows at once, at most so many rows of each table."""
+    """Return what `xco top` shows, at most so many rows of each table."""
     return Group(*_live(shown, rows, histories))
 
 

@@ -1,4 +1,4 @@
-"""Looks at the controller and the coordinator of this machine, as far as they are configured."""
+"""Reads the state of this machine's controller and coordinator, as far as they are configured."""
 
 import time
 from pathlib import Path
@@ -23,29 +23,29 @@ PARTS = ("controller", "coordinator")
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
-    """What one look has found; None for a part that is not configured, or does not run."""
+    """One snapshot; None for a part that is not configured or does not run."""
 
     at_ns: int
-    """By the monotonic clock."""
+    """On the monotonic clock."""
     controller: dict[str, Any] | None = None
-    """As `xco.controller.metrics.controller_status` says it."""
+    """As returned by `xco.controller.metrics.controller_status`."""
     coordinator: dict[str, Any] | None = None
     """The fields of `xco.coordinator.status.CoordinatorStatus`."""
     silent: tuple[str, ...] = ()
-    """Why a part that is configured does not answer."""
+    """Why a configured part does not answer."""
 
 
 class Looker:
-    """Looks again and again; the settings are read once.
+    """Takes snapshots repeatedly; reads the settings once.
 
-    Files that are wrong hide no controller that runs: what is wrong with them is its `problem`.
+    Wrong files do not hide a running controller: its `problem` says what is wrong with them.
     """
 
     def __init__(self, path: Path, parts: tuple[str, ...] = PARTS) -> None:
-        """Read the settings of those parts that the file configures, as far as that can be done.
+        """Read the settings of the parts that the file configures, as far as possible.
 
         Raises:
-            ConfigError: the file can be read, and configures none of them.
+            ConfigError: the file is readable but configures none of them.
         """
         self._wrong: dict[str, ConfigError] = {}
         wanted = self._wanted(path, parts)
@@ -85,7 +85,7 @@ class Looker:
             self._read_names(self._config)
 
     def _read_names(self, config: ControllerConfig) -> None:
-        """Take the names that the topology gives, or those in force while it is wrong."""
+        """Take the names from the topology, or those in force while it is wrong."""
         self._wrong.pop("topology", None)
         try:
             self._names = host_names(config)
@@ -94,7 +94,7 @@ class Looker:
             self._names = self._names or self._published_names()
 
     def _published_names(self) -> tuple[str, ...]:
-        """Return the names that a controller that runs has said; none if it has not."""
+        """Return the names that a running controller has published; empty if it has not."""
         assert self.places is not None
         try:
             return msgspec.json.decode(self.places.names_file.read_bytes(), type=tuple[str, ...])
@@ -102,10 +102,10 @@ class Looker:
             return ()
 
     def look(self) -> Machine:
-        """Return how things are now.
+        """Return the current state.
 
         Raises:
-            NobodyAnswersError: nothing that was asked for runs.
+            NobodyAnswersError: none of the requested parts runs.
             ConfigError: the same, and a file is wrong.
         """
         silent: list[str] = []
@@ -141,7 +141,7 @@ class Looker:
         return found
 
     def _follow_names(self) -> None:
-        """Take other names when the file is another one; one that is wrong names nobody anew."""
+        """Read the names again when the file has changed; a wrong file leaves them as they are."""
         if self._config is not None and _stamp(self._config) != self._stamp:
             self._stamp = _stamp(self._config)
             self._read_names(self._config)

@@ -1,4 +1,4 @@
-"""What two looks at a machine say together: rates, and the rows that `xco top` shows."""
+"""Rates from two snapshots of a machine, and the rows that `xco top` shows."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,7 @@ COORDINATOR_EVENTS = ("given_up", "slices", "directives", "reports")
 
 
 class HostRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A host as its controller sees it, over the time between two looks."""
+    """A host as its controller sees it, over the time between two snapshots."""
 
     host: str
     mode: str
@@ -20,29 +20,29 @@ class HostRow(msgspec.Struct, frozen=True, kw_only=True):
     backlog_flows: int
     granted_bps: int
     granted_share: float
-    """Of the time; 1 is all of it."""
+    """Share of the time; 1 is all of it."""
     rate_bps: int
-    """What went, as the host reports it."""
+    """Bytes sent, as the host reports them."""
     slices_per_s: float
     silent_ms: float
     fell_back: bool
 
 
 class FlowRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A V2V flow as its coordinator sees it, over the time between two looks."""
+    """A V2V flow as its coordinator sees it, over the time between two snapshots."""
 
     source: str
     destination: str
     host: str | None
     backlog_bytes: int
     granted_bps: int
-    """At which its gate stands open; 0 while it is closed."""
+    """Rate while its gate is open; 0 while it is closed."""
     rate_bps: int
-    """Over the longer time: the loop reads the counters of flows a few times in ten seconds."""
+    """Over a longer time: the loop reads the counters of flows only a few times in ten seconds."""
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
-    """What is shown at once; events are a second's."""
+    """One screen; events are per second."""
 
     controller: dict[str, Any] | None = None
     hosts: tuple[HostRow, ...] = ()
@@ -52,9 +52,9 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def frame(before: Machine, after: Machine, long_before: Machine | None = None) -> Frame:
-    """Return what two looks say of the time between them, and for flows since a third.
+    """Return the rates between two snapshots, and those of flows since a third.
 
-    What began anew in between (a loop, a flow) counts from zero.
+    A loop or flow that restarted in between counts from zero.
     """
     first = long_before or before
     seconds = max(after.at_ns - before.at_ns, 1) / 1e9
@@ -69,7 +69,7 @@ def frame(before: Machine, after: Machine, long_before: Machine | None = None) -
 
 
 def busiest_first(shown: Frame) -> Frame:
-    """Order hosts and flows: those in trouble, then those with the largest backlog."""
+    """Order hosts and flows: first those in trouble, then by backlog, largest first."""
     return msgspec.structs.replace(
         shown,
         hosts=tuple(sorted(shown.hosts, key=lambda row: (not row.fell_back, -row.backlog_bytes))),
@@ -157,6 +157,6 @@ def _per_second(
 
 
 def _grown(then: Mapping[str, Any], now: Mapping[str, Any], key: str) -> int:
-    """Return by how much a counter grew; one that fell began anew."""
+    """Return a counter's increase; one that fell has restarted."""
     value, past = int(now.get(key, 0)), int(then.get(key, 0))
     return value - past if value >= past else value

@@ -1,4 +1,4 @@
-"""xco topology: checks a topology's file, and reads the spanning tree from the switches."""
+"""xco topology: checks a topology file, and reads the spanning tree from the switches."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +20,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Hosts, swit
 
 @app.command()
 def check(file: File = DEFAULT_TOPOLOGY, json: Json = False) -> None:
-    """Check a file without asking any switch; exit code 2 if there is a mistake."""
+    """Check a file without asking any switch; exit code 2 if it has a mistake."""
     loaded = load_file(file)
     topology = loaded.topology
     found: dict[str, Any] = {
@@ -41,7 +41,7 @@ def check(file: File = DEFAULT_TOPOLOGY, json: Json = False) -> None:
 
 @app.command()
 def discover(file: File = DEFAULT_TOPOLOGY, json: Json = False) -> None:
-    """Ask the switches which links their spanning tree uses now; changes nothing."""
+    """Ask the switches which links their spanning tree uses now; change nothing."""
     from xco.topology.discovery import discover as read  # noqa: PLC0415  a check needs no switch
 
     links = list(_links(read(file)))

@@ -19,7 +19,7 @@ from xco.controller.config import DEFAULT_PATH
 
 EVERY_S = 1.0
 FLOWS_OVER_S = 10.0
-"""What the rate of a flow is taken over."""
+"""Time over which the rate of a flow is taken."""
 
 
 def status(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
@@ -38,7 +38,7 @@ def top(
     ticks: Annotated[int, typer.Option(min=0, help="Stop after so many; 0 goes on.")] = 0,
     json: Json = False,
 ) -> None:
-    """Watch hosts and flows live, those with most backlog first; with --json, a line a tick."""
+    """Watch hosts and flows live, largest backlog first; with --json, print one line per tick."""
     frames = looks(Looker(config), every, ticks)
     try:
         if json:
@@ -51,10 +51,10 @@ def top(
 
 
 def looks(looker: Looker, every: float, ticks: int) -> Iterator[Frame]:
-    """Yield what happened between each look and the next; for ever, if `ticks` is 0.
+    """Yield the changes between successive snapshots; without end if `ticks` is 0.
 
     Raises:
-        NobodyAnswersError: neither controller nor coordinator runs (any more).
+        NobodyAnswersError: neither controller nor coordinator runs (or no longer).
     """
     past = deque([looker.look()], maxlen=math.ceil(FLOWS_OVER_S / every))
     number = 0

@@ -15,9 +15,9 @@ from xco.units import format_duration, parse_duration
 DEFAULT_PATH: Final = Path("/etc/xtc/xco.toml")
 RUN_DIR: Final = "/run/xco"
 LONGEST_SLICE_NS: Final = 10_000_000
-"""Gates bound what a slice sends by its tokens up to this length (xco/core/qdisc/tree.c)."""
+"""Up to this length, a gate's tokens bound what a slice sends (xco/core/qdisc/tree.c)."""
 POLICIES: Final = ("published", "fair")
-"""Of the scheduler, numbered as enum xco_policy in xco/core/scheduler/schedule.h."""
+"""Scheduler policies, numbered as enum xco_policy in xco/core/scheduler/schedule.h."""
 
 FORM: Final = Format(
     forms={
@@ -46,8 +46,8 @@ Weight = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 class ControllerTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The table [controller]; durations such as "2ms".
 
-    `pace` and `guard` come on top of the coordinators' own: they send a little slower than they are
-    granted, and close a little before a slice ends.
+    `pace` and `guard` add to the coordinators' own: coordinators send a little slower than granted,
+    and close a little before a slice ends.
     """
 
     topology: str
@@ -88,39 +88,39 @@ DURATIONS: Final = (
 
 @dataclass(frozen=True)
 class Places:
-    """Where a controller is found at run time: all that a look at it needs."""
+    """Paths of a running controller: all that reading its state needs."""
 
     run_dir: Path
 
     @property
     def loop_file(self) -> Path:
-        """What the loop reads (xco/core/controller/config.h)."""
+        """File that the loop reads (xco/core/controller/config.h)."""
         return self.run_dir / "controller.loop"
 
     @property
     def stats_file(self) -> Path:
-        """What the loop publishes."""
+        """File that the loop publishes."""
         return self.run_dir / "controller.stats"
 
     @property
     def command_socket(self) -> Path:
-        """Where the loop takes commands."""
+        """Socket where the loop takes commands."""
         return self.run_dir / "controller.command"
 
     @property
     def state_file(self) -> Path:
-        """Where the shell says what it is: leader or standby, since when, in which epoch."""
+        """File where the shell publishes its role (leader or standby), since when, and epoch."""
         return self.run_dir / "controller.json"
 
     @property
     def names_file(self) -> Path:
-        """Where the shell says the names of the hosts that the loop numbers."""
+        """File where the shell publishes the names of the hosts that the loop numbers."""
         return self.run_dir / "controller.hosts"
 
 
 @dataclass(frozen=True)
 class ControllerConfig(Places):
-    """Settings that have been checked: durations in nanoseconds, paths, addresses apart."""
+    """Checked settings: durations in nanoseconds, paths, addresses split into parts."""
 
     topology: Path
     listen: tuple[str, int]
@@ -135,14 +135,14 @@ class ControllerConfig(Places):
     pace_permille: int
     realtime: int
     weights: Mapping[str, int]
-    """By host's name, where it is not 1."""
+    """By host name, where it is not 1."""
 
 
 def load_controller_config(path: Path = DEFAULT_PATH) -> ControllerConfig:
     """Read the settings of a file.
 
     Raises:
-        ConfigError: names the file, the key, what is wrong and how to mend it.
+        ConfigError: names the file, the key, what is wrong and how to fix it.
     """
     tables = read_tables(path, FORM)
     known = {"controller": dict, "coordinator": dict, "weight": dict}
@@ -155,7 +155,7 @@ def load_controller_config(path: Path = DEFAULT_PATH) -> ControllerConfig:
 
 
 def load_places(path: Path) -> Places:
-    """Return where the controller of a file is found, however wrong the rest of the file is."""
+    """Return a controller's paths from its file, even if the rest of the file is wrong."""
     try:
         table = read_tables(path, FORM).get("controller")
     except ConfigError:
@@ -165,7 +165,7 @@ def load_places(path: Path) -> Places:
 
 
 def checked(table: ControllerTable, weights: Mapping[str, int], path: Path) -> ControllerConfig:
-    """Return settings in the loop's units, and see that the times fit together.
+    """Return settings in the loop's units, and check that the times fit together.
 
     Raises:
         ConfigError: as `load_controller_config`.
@@ -191,15 +191,15 @@ def checked(table: ControllerTable, weights: Mapping[str, int], path: Path) -> C
 
 
 def check_times(durations_ns: Mapping[str, int], path: Path) -> None:
-    """See that the timing inequality holds (docs/reference/xco-protocol.md).
+    """Check the timing inequality (docs/reference/xco-protocol.md).
 
-    ``slice <= 10 ms``: a gate's tokens bound what a slice sends.
-    ``lead + guard < slice``: a slice is announced within the one before.
-    ``3 * heartbeat <= silence``: two directives may be lost before a host falls back.
-    ``silence <= drop``: nobody is scheduled in place of a host that may still obey.
+    ``slice <= 10 ms``: a gate's tokens bound what a slice sends. ``lead + guard < slice``: a slice
+    is announced during the one before. ``3 * heartbeat <= silence``: two directives may be lost
+    before a host falls back. ``silence <= drop``: no other host is scheduled in place of one that
+    may still obey.
 
     Raises:
-        ConfigError: names the key, and the value that would do.
+        ConfigError: names the key, and a value that works.
     """
     times = durations_ns
     _at_least("slice", times["slice"], 100_000, path)

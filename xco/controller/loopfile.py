@@ -1,4 +1,4 @@
-"""Writes what the controller's loop reads: settings, hosts and links, one `key value` a line."""
+"""Writes the loop file: settings, hosts and links, one `key value` a line."""
 
 import os
 import time
@@ -28,9 +28,9 @@ _TIMES = {
 def loop_text(
     config: ControllerConfig, topology: Topology, epoch: int, now_ns: int | None = None
 ) -> str:
-    """Return the loop file's text for a topology that has been checked.
+    """Return the loop file's text for a checked topology.
 
-    `now_ns` is since 1970, the wall clock's if not given.
+    `now_ns` is since 1970; default: the wall clock.
 
     Raises:
         ConfigError: a weight names no host, or there are more hosts than the protocol can number.
@@ -52,7 +52,7 @@ def loop_text(
 
 
 def write_loop_file(config: ControllerConfig, topology: Topology, epoch: int) -> None:
-    """Put the loop file in its place, whole.
+    """Write the loop file atomically.
 
     Raises:
         ConfigError: as `loop_text`.
@@ -62,7 +62,7 @@ def write_loop_file(config: ControllerConfig, topology: Topology, epoch: int) ->
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Replace a file by another one at once.
+    """Replace a file atomically.
 
     Raises:
         ControllerError: it cannot be written.

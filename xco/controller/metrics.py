@@ -1,6 +1,6 @@
-"""Prometheus metrics and the JSON status of a controller, made when they are asked for.
+"""Prometheus metrics and the JSON status of a controller, computed on request.
 
-Both come from what the loop publishes in its statistics file: the loop pays nothing for them.
+Both come from the loop's statistics file, so they cost the loop nothing.
 """
 
 import time
@@ -34,13 +34,13 @@ GAUGES = {
     "wake_late_ns_max": "The latest that the loop woke, in ns",
     "exchange_ns_max": "The longest time from a report's arrival to its directive, in ns",
 }
-"""Fields that may fall; all others count up."""
+"""Fields that may fall; all others are counters."""
 ROW_GAUGES = ("joined", "coordinated", "backlog_bytes", "granted_bps", "silent_ns", "fell_back")
 NOT_METRICS = ("port", "strategy")
 
 
 class ControllerCollector(Collector):
-    """Reads the statistics file at every scrape; a loop that does not run has `xco_up` 0."""
+    """Reads the statistics file at every scrape; `xco_up` is 0 for a loop that does not run."""
 
     def __init__(self, stats_file: Path, host_names: tuple[str, ...]) -> None:
         """Take the file, and the hosts' names by their numbers."""
@@ -88,7 +88,7 @@ def is_alive(snapshot: Snapshot, now_ns: int | None = None) -> bool:
 
 
 def serve_metrics(config: ControllerConfig, host_names: tuple[str, ...]) -> None:
-    """Serve metrics where the settings say, if they do.
+    """Serve metrics if the settings name an address.
 
     Raises:
         ConfigError: the address cannot be listened on.
@@ -106,9 +106,9 @@ def serve_metrics(config: ControllerConfig, host_names: tuple[str, ...]) -> None
 
 
 def controller_status(config: Places, host_names: tuple[str, ...]) -> dict[str, Any]:
-    """Return what `xco status --json` says of the controller on this machine.
+    """Return the controller's part of `xco status --json` for this machine.
 
-    A host beyond the names that are given is called by its number.
+    A host without a name is shown by its number.
 
     Raises:
         ControllerError: no controller has ever run here.

@@ -1,4 +1,4 @@
-"""Sees before a controller stands by that it could lead: its key, and the address it listens at."""
+"""Checks before standby that the controller could lead: its key and its listen address."""
 
 import socket
 from pathlib import Path
@@ -9,10 +9,10 @@ from xco.protocol.keys import read_master
 
 
 def check_key(config: ControllerConfig, path: Path) -> None:
-    """See that the key of the settings in `path` can be read.
+    """Check that the key of the settings in `path` can be read.
 
     Raises:
-        ConfigError: it cannot, or is none; names the settings' key.
+        ConfigError: it cannot be read, or is not a key; names the settings' key.
     """
     try:
         read_master(config.key)
@@ -22,10 +22,10 @@ def check_key(config: ControllerConfig, path: Path) -> None:
 
 
 def check_listen(config: ControllerConfig, path: Path | None) -> None:
-    """See that this machine has the address to listen at; its port may be another's meanwhile.
+    """Check that this machine has the listen address; another process may use the port meanwhile.
 
     Raises:
-        ControllerError: it has not, or not yet: it may be given one, so another try may do.
+        ControllerError: it does not have it, perhaps not yet: retry later.
     """
     address, port = config.listen
     try:

@@ -1,7 +1,7 @@
-"""The controller's shell: holds the lease, runs the loop in a new epoch, looks after both.
+"""The controller's shell: holds the lease, runs the loop in a new epoch, supervises both.
 
-The loop decides and never runs Python; this sets it up, starts it again when it fails, and stops it
-when the lease is lost. Without the lease this is the standby: it waits, and takes over.
+The loop decides and never runs Python. The shell sets it up, restarts it when it fails, and stops
+it when the lease is lost. Without the lease the shell is the standby: it waits, then takes over.
 """
 
 import os
@@ -30,22 +30,22 @@ from xco.topology.follower import Follower
 from xco.topology.graph import Topology
 
 LOOK_EVERY_S = 0.05
-"""How often the lease is tried or looked after, and the loop looked at."""
+"""How often to try or check the lease, and to check the loop."""
 RETRY_S = 0.5
-"""How long a loop that ended at once is left alone before it is started again."""
+"""Backoff before restarting a loop that exits right after its start."""
 LONGEST_PAUSE_S = 60.0
-"""Who hears of higher epochs again and again waits twice as long each time, but no longer."""
+"""Longest backoff after hearing of a higher epoch; the backoff doubles each time."""
 HEALTHY_S = 5.0
-"""A loop that ran so long is started again without a pause."""
+"""A loop that ran this long is restarted without a backoff."""
 SHELL_KEEPS = ("lease", "metrics")
 LOOP_KEEPS = ("listen", "realtime")
-"""Settings that stay in force, whatever a reload says, while shell and loop run."""
+"""Settings that a reload cannot change while shell and loop run."""
 
 log = structlog.get_logger("xco.controller")
 
 
 class Controller:
-    """One controller, leader or standby. Call `step` often; nothing else happens by itself."""
+    """One controller, leader or standby. Call `step` often; it starts no thread."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Controller:
         """Take settings and a lease; `path` is the file that a reload reads again.
 
         Raises:
-            ConfigError: the topology cannot be coordinated, or a weight names no host of it.
+            ConfigError: the topology cannot be coordinated, or a weight names none of its hosts.
             CoreError: the loop's program is not built.
         """
         self.config = config
@@ -73,15 +73,15 @@ class Controller:
         self._unsaid = False
         self._told = ""
         self._problems: dict[str, str] = {}
-        """What holds now: of the lead, of the settings, of the topology."""
+        """Current problems: of the lead, of the settings, of the topology."""
         self._in_force = _settings(config, SHELL_KEEPS)
         self.state = State(Role.STANDBY, os.getpid(), born=born_at(os.getpid()))
 
     def step(self) -> None:
-        """Look after the topology, the lease and the loop once.
+        """Check the topology, the lease and the loop once.
 
         Raises:
-            ControllerError: the loop refuses its settings; starting it again would not help.
+            ControllerError: the loop rejects its settings; a restart would not help.
             ConfigError: as on construction.
         """
         self._follow()
@@ -98,11 +98,11 @@ class Controller:
             self._raise_epoch()
 
     def reload(self) -> None:
-        """Read settings and topology again and go over to them, or keep those in force.
+        """Read settings and topology again and apply them, or keep those in force.
 
-        Addresses, lease and priority wait for a restart, as the state then says, and another
-        run_dir is refused. The state says why a reload was refused. Switches are waited for, some
-        seconds at most, while the loop goes on.
+        Changes of addresses, lease and priority wait for a restart, as the state then says. A
+        changed run_dir is refused. The state says why a reload was refused. The reload waits for
+        the switches, some seconds at most, while the loop continues.
         """
         try:
             config = load_controller_config(self._path) if self._path else self.config
@@ -120,12 +120,12 @@ class Controller:
         self._say()
 
     def close(self) -> None:
-        """Stop the loop and let go of the lease."""
+        """Stop the loop and release the lease."""
         self._follower.stop()
         self._stand_by("")
 
     def _follow(self) -> None:
-        """Go over to another topology, if there is one: another file, or another tree."""
+        """Apply a new topology if there is one: a changed file, or a changed tree."""
         match self._follower.news():
             case TopologyError() as error:
                 self._refuse("topology", error)
@@ -183,13 +183,13 @@ class Controller:
         self._say(Role.LEADER, epoch=epoch, loop_pid=self._loop.pid, starts=starts, problem="")
 
     def _tell(self, event: str, problem: str) -> None:
-        """Log why this controller does not lead, once as long as it is the same."""
+        """Log why this controller does not lead, once per reason."""
         if event != self._told:
             log.warning(event, problem=problem)
         self._told = event
 
     def _prepare(self, epoch: int) -> bool:
-        """Write what the loop reads; where that cannot be, stand by, and let others lead.
+        """Write the loop file; if that fails, stand by and let another controller lead.
 
         Raises:
             ConfigError: settings and topology do not fit.
@@ -207,7 +207,7 @@ class Controller:
         return True
 
     def _bury(self, ended: Exit) -> None:
-        """Start the loop again in a new epoch."""
+        """Restart the loop in a new epoch."""
         assert self._loop is not None
         said = self._loop.said()
         lived_s = self._clock() - self._started
@@ -223,10 +223,10 @@ class Controller:
             self._try_to_lead()
 
     def _raise_epoch(self) -> None:
-        """Go on above an epoch that hosts have heard of, as long as the lease is certain.
+        """Continue above an epoch that hosts have heard of, as long as the lease is certain.
 
-        The pause between two of these doubles: two controllers with a lease each, or a host that
-        makes epochs up, would else begin all hosts again and again.
+        The backoff between two of these doubles. Otherwise two controllers with a lease each, or a
+        host that invents epochs, would restart all hosts repeatedly.
         """
         now_s = self._clock()
         if now_s < self._raise_after:
@@ -267,13 +267,13 @@ class Controller:
         self._in_force = {key: self._in_force[key] for key in SHELL_KEEPS}
 
     def _waiting(self) -> list[str]:
-        """Return the settings that a restart would bring into force."""
+        """Return the settings that only a restart would apply."""
         return [key for key, value in self._in_force.items() if getattr(self.config, key) != value]
 
     def _say(self, role: Role | None = None, *, problem: str | None = None, **changes: int) -> None:
-        """Bring the state, and its file, up to date; a file that cannot be written waits.
+        """Update the state and its file; if the file cannot be written, try again later.
 
-        `problem` is that of the lead; what was refused stays said until it is right again.
+        `problem` is that of the lead; a refused change stays in the state until it is corrected.
         """
         if problem is not None:
             self._problems["lead"] = problem
@@ -314,10 +314,11 @@ def _settings(config: ControllerConfig, keys: Iterable[str]) -> dict[str, object
 
 
 def _check_reload(before: ControllerConfig, after: ControllerConfig, path: Path | None) -> None:
-    """See that a running controller can go over to other settings.
+    """Check that a running controller can apply other settings.
 
     Raises:
-        ConfigError: it could not: commands, statistics and state would be looked for elsewhere.
+        ConfigError: it cannot: other programs would look elsewhere for commands, statistics and
+            state.
     """
     if after.run_dir != before.run_dir:
         problem = f"is {before.run_dir} as long as this controller runs"
@@ -325,7 +326,7 @@ def _check_reload(before: ControllerConfig, after: ControllerConfig, path: Path 
 
 
 class _Signals:
-    """What signals have asked for."""
+    """Requests by signals."""
 
     def __init__(self) -> None:
         self.stop = self.reload = False
@@ -341,11 +342,11 @@ class _Signals:
 
 
 def run_controller(path: Path, beat: Callable[[Controller], None] = lambda _: None) -> None:
-    """Be a controller until a signal asks to stop; `beat` is called at every look.
+    """Run a controller until a signal stops it; call `beat` at every step.
 
     Raises:
         ConfigError: the settings or the topology cannot be used.
-        ControllerError: the loop cannot go on, or the lease cannot be had at all.
+        ControllerError: the loop cannot continue, or the lease cannot be used at all.
         CoreError: the loop's program is not built.
     """
     config = load_controller_config(path)
@@ -367,10 +368,10 @@ def run_controller(path: Path, beat: Callable[[Controller], None] = lambda _: No
 
 
 def check_files(path: Path) -> None:
-    """See that settings, key and topology can be used; starts nothing, and asks no switch.
+    """Check that settings, key and topology can be used; start nothing, and ask no switch.
 
     Raises:
-        ConfigError: names the file, the key, what is wrong and how to mend it.
+        ConfigError: names the file, the key, what is wrong and how to fix it.
     """
     config = load_controller_config(path)
     check_key(config, path)

@@ -1,4 +1,4 @@
-"""What a controller says of itself to who looks: its state file, and the names of its hosts."""
+"""A controller's published state: its state file, and the names of its hosts."""
 
 import os
 from enum import StrEnum
@@ -16,35 +16,35 @@ log = structlog.get_logger("xco.controller")
 
 
 class Role(StrEnum):
-    """What this controller is."""
+    """The role of this controller."""
 
     STANDBY = "standby"
     LEADER = "leader"
 
 
 class State(msgspec.Struct, frozen=True):
-    """What the shell says of itself, in its state file."""
+    """The content of the shell's state file."""
 
     role: Role
     pid: int
     born: int = 0
-    """When that process started, in clock ticks since the boot; 0 if that is not known."""
+    """Start time of that process, in clock ticks since boot; 0 if unknown."""
     epoch: int = 0
     loop_pid: int = 0
     starts: int = 0
-    """How often the loop was started, in this process."""
+    """How often this process has started the loop."""
     problem: str = ""
     """Why it does not lead, what was refused, what waits for a restart; "" if nothing is wrong."""
 
 
 def is_running(state: State) -> bool:
-    """Whether the process that wrote a state is still there, and not another of its number."""
+    """Whether the process that wrote a state still runs; a reused process number does not count."""
     born = born_at(state.pid)
     return born != 0 and state.born in {0, born}
 
 
 def born_at(pid: int) -> int:
-    """Return when a process started, in clock ticks since the boot; 0: there is none (proc(5))."""
+    """Return a process' start time, in clock ticks since boot; 0: no such process (proc(5))."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -53,7 +53,7 @@ def born_at(pid: int) -> int:
 
 
 def is_of_another(path: Path) -> bool:
-    """Whether the state file is that of another controller that runs: two share a directory."""
+    """Whether the state file belongs to another running controller: two share a directory."""
     try:
         state = msgspec.json.decode(path.read_bytes(), type=State)
     except (OSError, msgspec.DecodeError):
@@ -62,9 +62,9 @@ def is_of_another(path: Path) -> bool:
 
 
 def publish_names(places: Places, topology: Topology) -> None:
-    """Say which hosts the loop's numbers mean, for those who look while the file is wrong."""
+    """Publish the names of the loop's host numbers, for use while the topology file is wrong."""
     names = msgspec.json.encode([host.name for host in topology.hosts])
     try:
         replace_file(places.names_file, names.decode() + "\n")
-    except ControllerError as error:  # it leads without: only who looks misses them
+    except ControllerError as error:  # leading does not need the names
         log.warning("names_not_written", problem=str(error))

@@ -1,4 +1,4 @@
-"""Runs a compiled loop as a child: starts it, sends it commands, sees how it ended."""
+"""Runs a compiled loop as a child: starts it, sends it commands, reads its exit."""
 
 import socket
 import subprocess
@@ -14,7 +14,7 @@ STOP_PATIENCE_S = 2.0
 
 
 class Exit(IntEnum):
-    """How xco-controller ends (enum xco_exit); what a signal killed FAILED."""
+    """Exit codes of xco-controller (enum xco_exit); death by a signal counts as FAILED."""
 
     STOPPED = 0
     FAILED = 1
@@ -46,20 +46,20 @@ class Loop:
         return self._process.pid
 
     def ended(self) -> Exit | None:
-        """Return how it ended; None while it runs."""
+        """Return its exit; None while it runs."""
         code = self._process.poll()
         if code is None:
             return None
         return Exit(code) if code in Exit.__members__.values() else Exit.FAILED
 
     def said(self) -> str:
-        """Return what it wrote to its standard error, the end of it."""
+        """Return the end of its standard error."""
         size = self._said.seek(0, 2)
         self._said.seek(max(0, size - 2000))
         return self._said.read().decode(errors="replace").strip()
 
     def stop(self) -> None:
-        """End it and wait for that; kill it if it does not."""
+        """Stop it and wait; kill it if it does not exit."""
         if self._process.stdin is not None:
             self._process.stdin.close()
         self._process.terminate()
@@ -75,7 +75,7 @@ def command(path: Path, line: str) -> None:
     """Send one command to a loop: `epoch NUMBER`, `reload`, `strategy NAME`, `stop`, `ping`.
 
     Raises:
-        ControllerError: no loop answers there, or it says why it does not obey.
+        ControllerError: no loop answers, or the loop's reason for refusing the command.
     """
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:

@@ -1,7 +1,7 @@
-"""The coordinator's configuration: these tables are its schema, its defaults and its words.
+"""The coordinator's configuration: schema, defaults and descriptions.
 
-The file is TOML, with the table ``[coordinator]``; other tables are other programs'. Quantities are
-texts with their units: "980Mbps", "50us", "256KB". `plain` writes what the compiled loop reads
+The file is TOML with the table ``[coordinator]``; other tables belong to other programs. Quantities
+are texts with their units: "980Mbps", "50us", "256KB". `plain` writes what the compiled loop reads
 (xco/core/coordinator/config.h).
 """
 
@@ -50,70 +50,70 @@ class CoordinatorTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     host: str
     """This host's name in the topology."""
     interface: Annotated[str, msgspec.Meta(pattern=r"^[^\s/-][^\s/]{0,14}\Z")]
-    """Where the host's traffic leaves."""
+    """Interface where the host's traffic leaves."""
     topology: str
     key_file: str
     controllers: Annotated[tuple[str, ...], msgspec.Meta(min_length=1, max_length=4)]
     """Addresses and ports of the controller and its standbys."""
     rate: str | None = None
-    """What the host can send; the capacity of its link in the topology if not given."""
+    """What the host can send; default: the capacity of its link in the topology."""
     pace: Annotated[float, msgspec.Meta(gt=0.5, le=1)] = 0.98
-    """Gates open at this part of what is granted, so that no queue stands at the bottleneck."""
+    """Gates open at this fraction of the granted rate, so that the bottleneck has no queue."""
     small_packets: str = "128"
-    """IP packets below this size wait for nothing."""
+    """IP packets below this size bypass the gates."""
     bypass_share: Share = 0.05
-    """Of the link, the most for small packets together, and for flows without a queue together."""
+    """Share of the link that small packets may use together, and flows without a queue together."""
     outside_share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.1
-    """Of the link, the most for all that goes to no host of the topology."""
+    """Share of the link for all traffic to hosts outside the topology."""
     classifier: Literal["auto", "bpf", "u32"] = "auto"
-    """What names a packet's class: a BPF program, u32 filters, or whichever the kernel can do."""
+    """What classifies packets: a BPF program, u32 filters, or whichever the kernel supports."""
     gates: Literal["tbf", "edt", "auto"] = "tbf"
-    """Token buckets; times of departure, which keep rates but no timeslices; these if possible."""
+    """Token buckets; departure times, which keep rates but no timeslices; or these if possible."""
     fallback: Literal["safe", "open"] = "safe"
-    """Without a controller: shares that cannot congest a link, or the line, uncoordinated."""
+    """Without a controller: shares that cannot congest a link, or the full line rate."""
     newcomer_queue: str = "256KB"
-    """What may wait of flows without a queue."""
+    """Queue limit of flows without a queue of their own."""
     flow_queue: str = "4MB"
-    """What may wait of one V2V flow."""
+    """Queue limit of one V2V flow."""
     flow_threshold: str = "8KB"
-    """A flow that sends this within `flow_window` gets a queue of its own."""
+    """A flow that sends this much within `flow_window` gets a queue of its own."""
     flow_window: str = "10ms"
     flow_idle: str = "10s"
-    """A flow that sent nothing for so long loses its queue."""
+    """A flow that sent nothing for this long loses its queue."""
     guard: str = "50us"
-    """A slice's gates close so long before its end."""
+    """A slice's gates close this long before its end."""
     hysteresis: str = "50us"
-    """A slice is given up when nothing waited for so long (paper, section 3.1)."""
+    """A slice is given up when nothing waited for this long (paper, section 3.1)."""
     heartbeat: str = "5ms"
     silence: str = "50ms"
-    """Without a directive for so long: safe shares. The controller's WELCOME may change it."""
+    """Use safe shares after this long without a directive. WELCOME may change it."""
     hello: str = "100ms"
     poll_open: str = "50us"
     poll_closed: str = "250us"
     spin: str = "100us"
-    """Busy waiting before a gate's time, at most; less where wake-ups are seldom so late."""
+    """Longest busy wait before a gate's time; shorter where wake-ups are rarely that late."""
     burst: str = "20us"
-    """What an open gate may send at once, as time of its rate; two frames at least."""
+    """Burst of an open gate, as time at its rate; at least two frames."""
     hang: str = "1s"
-    """A loop that gets nowhere for so long is killed by its guard."""
+    """The guard kills a loop that makes no progress for this long."""
     priority: Annotated[int, msgspec.Meta(ge=0, le=98)] = 50
-    """SCHED_FIFO; 0 leaves ordinary scheduling."""
+    """SCHED_FIFO priority; 0: ordinary scheduling."""
     metrics: str | None = None
     """Address and port of the Prometheus metrics, such as "127.0.0.1:9169"; none by default."""
     state_dir: str = "/var/lib/xco"
-    """Keeps the highest epoch that was obeyed."""
+    """Directory that keeps the highest epoch obeyed."""
     runtime_dir: str = "/run/xco"
-    """Statistics, and the loop's plain configuration."""
+    """Directory of statistics and of the loop's plain configuration."""
 
 
 class CoordinatorConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """A table that was checked, with its quantities as numbers."""
+    """A checked table with its quantities as numbers."""
 
     file: str
     table: CoordinatorTable
     topology: Topology
     tree_known: bool
-    """Whether the file says which links carry traffic; else the switches tell the controller."""
+    """Whether the file says which links carry traffic; otherwise the switches are asked."""
     host: int
     line_bps: int
     small_bytes: int
@@ -123,12 +123,12 @@ class CoordinatorConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def statistics(self) -> Path:
-        """Where the loop publishes."""
+        """File where the loop publishes."""
         return Path(self.table.runtime_dir, f"coordinator-{self.table.interface}.statistics")
 
     @property
     def plain_file(self) -> Path:
-        """Where the loop's plain configuration is written."""
+        """File of the loop's plain configuration."""
         return Path(self.table.runtime_dir, f"coordinator-{self.table.interface}.conf")
 
 
@@ -136,7 +136,7 @@ def load_config(path: Path = DEFAULT_PATH) -> CoordinatorConfig:
     """Read the file and the topology that it names.
 
     Raises:
-        ConfigError: names file, key, what is wrong and what to do; also where times do not fit
+        ConfigError: names file, key, what is wrong and what to do; also if times do not fit
             together (docs/reference/xco-timing.md).
         TopologyError: the topology cannot be coordinated.
     """
@@ -203,7 +203,7 @@ def endpoint(text: str, file: str = "configuration") -> tuple[str, int]:
     """Return address and port of "10.0.0.7:7400" or "[fd00::7]:7400".
 
     Raises:
-        ConfigError: the text is neither.
+        ConfigError: the text is no such address.
     """
     address, _, port = text.rpartition(":")
     try:
@@ -258,7 +258,7 @@ def _lines(config: CoordinatorConfig) -> Iterator[str]:
 
 
 def _tree_known(loaded: TopologyFile) -> bool:
-    """Whether no switch could say otherwise: none is asked, or there are no loops to cut."""
+    """Whether no switch could contradict the file: none is asked, or there are no loops to cut."""
     topology = loaded.topology
     nodes = len(topology.hosts) + len(topology.switches)
     return not loaded.sources or len(topology.links) == nodes - 1
@@ -267,8 +267,8 @@ def _tree_known(loaded: TopologyFile) -> bool:
 def _safe_shares(config: CoordinatorConfig, destination: int) -> Iterator[tuple[int, int]]:
     """Yield the links on the way to a host, and what this host may send over each, in bits/s.
 
-    Where the tree is not known, every link between switches may be on the path, and every other
-    host may send over it: they count as one link.
+    Where the tree is not known, any link between switches may be on the path, and every other host
+    may send over it: these links count as one.
     """
     topology, source = config.topology, config.host
     if config.tree_known:

@@ -1,8 +1,8 @@
-"""The gates' place: whether an interface can be gated, whether it is, and how it is set free.
+"""Gates of an interface: whether it can be gated, whether it is, and how to remove them.
 
-The compiled coordinator makes, opens and closes the gates itself (xco/core/qdisc/gate.h). This is
-what an operator needs without it: a check before the start, and the release of what a killed one
-left.
+The compiled coordinator creates, opens and closes the gates itself (xco/core/qdisc/gate.h). This is
+what an operator needs without it: a check before the start, and the removal of what a killed
+coordinator left.
 """
 
 import ctypes
@@ -20,13 +20,13 @@ from pyroute2.netlink.rtnl import TC_H_ROOT
 from xco.errors import Denied, GateError, Gone, Unsupported
 
 ROOT: Final = 0x7C01_0000
-"""The handle ``7c01:``, by which our root is known."""
+"""The handle ``7c01:``, which identifies our root."""
 NEEDED: Final = ("htb", "tbf", "bfifo", "u32")
-"""What the kernel must have for gates of token buckets: qdiscs, and the filter."""
+"""What the kernel must support for token-bucket gates: qdiscs, and the filter."""
 NEEDED_BY_EDT: Final = ("fq",)
-"""What it must have for gates of departure times; mq is always there."""
+"""What it must support for departure-time gates; mq is always available."""
 _KINDS: Final = frozenset({"htb", "mq", "fq"})
-"""What our root can be."""
+"""Kinds that our root can have."""
 _FILTERS: Final = frozenset({"u32"})
 _CLONE_NEWNET: Final = 0x4000_0000
 _ETH_P_ALL: Final = 3
@@ -34,13 +34,13 @@ Result = TypeVar("Result")
 
 
 def check(interface: str, needed: Sequence[str] = NEEDED) -> None:
-    """See that an interface can be gated, without touching its traffic.
+    """Check that an interface can be gated, without touching its traffic.
 
     Raises:
         Gone: there is no such interface.
-        GateError: somebody else's root qdisc stands there.
+        GateError: another program's root qdisc is installed.
         Denied: CAP_NET_ADMIN is lacking.
-        Unsupported: the kernel lacks one of what is needed; it says which.
+        Unsupported: the kernel lacks a required feature; the message names it.
     """
     with _netlink(interface) as route:
         root = _root(route, _index(route, interface))
@@ -54,11 +54,11 @@ def check(interface: str, needed: Sequence[str] = NEEDED) -> None:
 
 
 def gated(interface: str) -> bool:
-    """Whether our root stands on an interface.
+    """Whether our root is installed on an interface.
 
     Raises:
         Gone: there is no such interface.
-        GateError: the kernel does not tell.
+        GateError: the kernel does not answer.
     """
     with _netlink(interface) as route:
         root = _root(route, _index(route, interface))
@@ -66,9 +66,9 @@ def gated(interface: str) -> bool:
 
 
 def release(interface: str) -> bool:
-    """Remove our tree from an interface, so that the kernel's default stands there again.
+    """Remove our tree from an interface, which restores the kernel's default.
 
-    Returns whether there was one; an interface that is gone has none.
+    Returns whether there was one; False if the interface no longer exists.
 
     Raises:
         Denied: CAP_NET_ADMIN is lacking.
@@ -88,8 +88,8 @@ def release(interface: str) -> bool:
 def lacking(kinds: Sequence[str]) -> list[str]:
     """Return which of these qdiscs and filters the kernel does not have.
 
-    Each is tried on the loopback interface of a network namespace of its own, which ends with the
-    trial: the host sees nothing of it.
+    Each is tried on the loopback interface of a temporary network namespace; the host is not
+    affected.
 
     Raises:
         Denied: CAP_SYS_ADMIN is lacking.
@@ -99,7 +99,7 @@ def lacking(kinds: Sequence[str]) -> list[str]:
 
 
 def _has(kind: str) -> bool:
-    """Whether the kernel knows a kind; run it in a namespace of its own."""
+    """Whether the kernel supports a kind; run it in a network namespace of its own."""
     with _netlink(kind) as route:
         index = _index(route, "lo")
         request: dict[str, Any] = {"index": index, "handle": ROOT}
@@ -156,7 +156,7 @@ def _netlink(target: str) -> Iterator[IPRoute]:
 
 
 def explain(target: str, code: int) -> GateError:
-    """Return what the kernel's refusal means for a gate, and what to do about it."""
+    """Return what the kernel's error means for a gate, and what to do about it."""
     match code:
         case errno.ENODEV:
             return Gone(target, "there is no such interface (any more)")

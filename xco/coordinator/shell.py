@@ -1,7 +1,7 @@
-"""The local coordinator of a host: starts the compiled loop, outlives it, and logs what it says.
+"""The local coordinator of a host: starts the compiled loop, outlives it, and writes its log.
 
-The loop makes and moves the gates (xco/core/coordinator/main.c). This is its configuration, its
-log, and one more pair of eyes to see that nothing of it stays on the interface.
+The loop creates and moves the gates (xco/core/coordinator/main.c). This module writes its
+configuration and its log, and makes sure that none of its queues stay on the interface.
 """
 
 import signal
@@ -24,16 +24,16 @@ _ERRORS: Final[dict[int, type[GateError]]] = {3: Unsupported, 4: Denied, 5: Gone
 _EXIT_CONFIG: Final = 2
 _EXIT_BUSY: Final = 7
 _UNTOUCHED: Final = frozenset({_EXIT_CONFIG, _EXIT_BUSY})
-"""The loop ended before it took the interface: what stands there is another one's."""
+"""The loop exited before it took the interface: the queues there belong to another process."""
 _log = structlog.get_logger()
 
 
 def run(config: CoordinatorConfig) -> None:
-    """Coordinate until SIGTERM or SIGINT, then leave the interface as it was.
+    """Coordinate until SIGTERM or SIGINT, then restore the interface.
 
     Raises:
         Gone, Denied, Unsupported, GateError: the interface cannot be gated.
-        ConfigError: there is no key, or the loop does not take the configuration.
+        ConfigError: there is no key, or the loop rejects the configuration.
         CoreError: the compiled core is not built.
     """
     check_key(config)
@@ -45,10 +45,10 @@ def run(config: CoordinatorConfig) -> None:
 
 
 def classifier(config: CoordinatorConfig) -> tuple[str, str]:
-    """Return what would classify here, "bpf" or "u32", and why it is not a BPF program.
+    """Return the classifier to use here, "bpf" or "u32", and why it is not a BPF program.
 
     Raises:
-        Unsupported: the configuration asks for a program, and none can be loaded.
+        Unsupported: the configuration requires a program, and none can be loaded.
     """
     if config.table.classifier == "u32":
         return "u32", "coordinator.classifier asks for it"
@@ -60,10 +60,10 @@ def classifier(config: CoordinatorConfig) -> tuple[str, str]:
 
 
 def gates(config: CoordinatorConfig) -> tuple[str, str]:
-    """Return what the gates would be here, "tbf" or "edt", and why not what the settings ask for.
+    """Return the gates to use here, "tbf" or "edt", and why not those that the settings ask for.
 
     Raises:
-        Unsupported: the settings ask for times of departure, and the kernel cannot keep them.
+        Unsupported: the settings require departure times, and the kernel cannot keep them.
         Denied: CAP_SYS_ADMIN is lacking.
     """
     if config.table.gates == "tbf":
@@ -78,12 +78,12 @@ def gates(config: CoordinatorConfig) -> tuple[str, str]:
 
 
 def needed(config: CoordinatorConfig) -> tuple[str, ...]:
-    """Return what the kernel must have for the gates that the settings ask for."""
+    """Return what the kernel must support for the gates that the settings ask for."""
     return gate.NEEDED_BY_EDT if config.table.gates == "edt" else gate.NEEDED
 
 
 def _refusal(trial: str = "--try") -> str:
-    """Return why no BPF program can be loaded; nothing if one can."""
+    """Return why no BPF program can be loaded; empty if one can."""
     file = find(CLASSIFIER)
     if file is None:
         return f"{CLASSIFIER} is not built: install clang, and build the core again"
@@ -93,10 +93,10 @@ def _refusal(trial: str = "--try") -> str:
 
 
 def check_key(config: CoordinatorConfig) -> None:
-    """See that the key's file holds the keys of this host.
+    """Check that the key file holds the keys of this host.
 
     Raises:
-        ConfigError: the file cannot be read, or is not of this host.
+        ConfigError: the file cannot be read, or belongs to another host.
     """
     try:
         read_host_keys(Path(config.table.key_file), config.host, config.table.host)
@@ -106,7 +106,7 @@ def check_key(config: CoordinatorConfig) -> None:
 
 
 def _coordinated(config: CoordinatorConfig, command: list[str]) -> tuple[int, str]:
-    """Run the loop to its end and free what it took; returns its exit code and last words."""
+    """Run the loop until it exits and release the interface; return exit code and last line."""
     loop = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)  # noqa: S603  our own program
     try:
         with loop:
@@ -119,10 +119,10 @@ def _coordinated(config: CoordinatorConfig, command: list[str]) -> tuple[int, st
 
 
 def _written(config: CoordinatorConfig) -> Path:
-    """Write what the loop reads, and return where.
+    """Write the loop's configuration and return its path.
 
     Raises:
-        ConfigError: a folder cannot be made or written.
+        ConfigError: a directory cannot be created or written.
     """
     try:
         for folder in (config.table.runtime_dir, config.table.state_dir):
@@ -135,7 +135,7 @@ def _written(config: CoordinatorConfig) -> Path:
 
 
 def _stop_with(loop: "subprocess.Popen[str]") -> None:
-    """Pass on what tells us to stop."""
+    """Forward the signals that stop us."""
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         loop.terminate()
@@ -145,7 +145,7 @@ def _stop_with(loop: "subprocess.Popen[str]") -> None:
 
 
 def _logged(loop: "subprocess.Popen[str]") -> str:
-    """Log what the loop says until it ends; returns its last words."""
+    """Log the loop's output until it exits; return its last line."""
     said = ""
     assert loop.stderr is not None
     for line in loop.stderr:
@@ -175,7 +175,7 @@ def _busy(config: CoordinatorConfig) -> GateError:
 
 
 def _killed(config: CoordinatorConfig, number: int) -> GateError:
-    """Return what a guard's end says that said nothing itself; the release has been done."""
+    """Return the message for a guard that ended without one; the release has been done."""
     named = {int(one): one.name for one in signal.Signals}.get(number, "no name")
     problem = (
         f"the guard was ended by signal {number} ({named}): {config.table.interface} is unshaped"
@@ -185,9 +185,9 @@ def _killed(config: CoordinatorConfig, number: int) -> GateError:
 
 
 def release(config: CoordinatorConfig) -> bool:
-    """Remove what a killed coordinator left; whether there was anything.
+    """Remove what a killed coordinator left; return whether there was anything.
 
-    What waits leaves first, where the compiled core is there to open the gates.
+    If the compiled core is available to open the gates, waiting packets are sent first.
 
     Raises:
         Denied: CAP_NET_ADMIN is lacking.

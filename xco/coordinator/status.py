@@ -1,4 +1,4 @@
-"""How a coordinator is, read from what its loop publishes: for the command line and Prometheus."""
+"""A coordinator's state, from its loop's statistics: for the command line and Prometheus."""
 
 import time
 from collections.abc import Iterator
@@ -18,9 +18,9 @@ from xco.protocol.stats import Snapshot, read_statistics
 from xco.protocol.wire import CONTROLLER
 
 MODES: Final = ("fallback", "closed", "slice", "rate", "open", "unshaped")
-"""How gates stand: by the number that the loop publishes."""
+"""Modes of gates, by the number that the loop publishes."""
 STALE_NS: Final = 1_000_000_000
-"""Statistics older than this are of a loop that is gone; it writes ten times a second."""
+"""Older statistics belong to a loop that no longer runs; it writes ten times a second."""
 _OFFSET: Final = 2**64
 _GAUGES: Final = frozenset(
     {
@@ -61,7 +61,7 @@ class FlowStatus:
 
 @dataclass(frozen=True)
 class CoordinatorStatus:
-    """How a coordinator is; `counters` are its numbers as it publishes them."""
+    """The state of a coordinator; `counters` are its numbers as published."""
 
     interface: str
     mode: str
@@ -73,7 +73,7 @@ class CoordinatorStatus:
 
 
 def status(config: CoordinatorConfig) -> CoordinatorStatus:
-    """Return how the coordinator of this configuration is.
+    """Return the state of the coordinator of this configuration.
 
     Raises:
         ControllerError: it has published nothing yet.
@@ -91,11 +91,11 @@ def status(config: CoordinatorConfig) -> CoordinatorStatus:
 
 
 def running_pid(config: CoordinatorConfig) -> int | None:
-    """Return the loop's process, if one publishes where this configuration says."""
+    """Return the process of the loop that publishes where this configuration says, if any."""
     try:
         snapshot = read_statistics(config.statistics)
     except ControllerError:
-        return None  # it runs with another runtime_dir, or has only begun
+        return None  # it uses another runtime_dir, or has just started
     return snapshot.pid if snapshot.age_ns(time.monotonic_ns()) < STALE_NS else None
 
 
@@ -117,7 +117,7 @@ def _flows(config: CoordinatorConfig, snapshot: Snapshot) -> Iterator[FlowStatus
 
 
 def _address(high: int, low: int) -> str:
-    """Return an address; 0 is any: a program that classifies tells hosts apart, not addresses."""
+    """Return an address; 0 means any: a BPF classifier tells hosts apart, not addresses."""
     if high == low == 0:
         return "any"
     address = ip_address((high << 64 | low).to_bytes(16, "big"))
@@ -126,7 +126,7 @@ def _address(high: int, low: int) -> str:
 
 
 class Metrics(Collector):
-    """The loop's statistics as Prometheus metrics, read when they are asked for."""
+    """The loop's statistics as Prometheus metrics, read at each scrape."""
 
     def __init__(self, config: CoordinatorConfig) -> None:
         self._config = config
@@ -154,7 +154,7 @@ class Metrics(Collector):
 
 
 class Served:
-    """Metrics over HTTP while something runs; nothing where none are configured."""
+    """Serve metrics over HTTP during a `with` block; do nothing if none are configured."""
 
     def __init__(self, config: CoordinatorConfig) -> None:
         self._config = config

@@ -1,11 +1,11 @@
 """The timing inequality of slice, lead, guard, exchange, silence, heartbeat (docs/reference).
 
-poll_open <= hysteresis                 an unused slice is seen before it is given up
-2 * (guard + spin) <= shortest slice    a slice is for sending, not for guarding
-guard + hysteresis < shortest slice     what is unused can still be given up
-3 * heartbeat <= silence                two lost reports or directives are no silence
+poll_open <= hysteresis                 an unused slice is noticed in time
+2 * (guard + spin) <= shortest slice    guard time must not consume a slice
+guard + hysteresis < shortest slice     an unused slice can still be given up
+3 * heartbeat <= silence                two lost messages do not count as silence
 exchange + poll_closed <= heartbeat     the controller answers before the next heartbeat
-silence < hang                          a hanging loop is not what silence looks like
+silence < hang                          fallback comes before the guard kills the loop
 """
 
 from typing import Final
@@ -39,10 +39,10 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     flow_idle: int
 
     def check(self, file: str) -> None:
-        """Refuse times that cannot work together.
+        """Reject times that cannot work together.
 
         Raises:
-            ConfigError: names the key to change, and to what.
+            ConfigError: names the key to change, and its new value.
         """
         for key, holds, fix in self._laws():
             if not holds:

@@ -13,7 +13,7 @@ BUILT = ("libxcosched.so", "xco-controller", "xco-coordinator", "gate_classify.b
 
 
 class BuildCore(Command):
-    """`make`, then a copy of what it made into the package that is being built."""
+    """Runs `make`, then copies its output into the package being built."""
 
     description = "build the library and the programs with make"
     user_options: ClassVar[list[tuple[str, str | None, str]]] = []
@@ -28,7 +28,7 @@ class BuildCore(Command):
         """Build, and copy.
 
         Raises:
-            CalledProcessError: make failed; it has said why.
+            CalledProcessError: make failed; its output says why.
         """
         made = Path(self.get_finalized_command("build").build_temp).absolute() / "core"
         command = ["make", "-C", str(HERE), f"BUILD={made}"]
@@ -46,10 +46,10 @@ class Build(build):
 
 
 class Binary(Distribution):
-    """A wheel with machine code in it: for one platform, though for any Python."""
+    """A wheel with machine code: for one platform, though for any Python."""
 
     def has_ext_modules(self) -> bool:
-        """Say so."""
+        """Report that the package has machine code."""
         return True
 
 

@@ -1,9 +1,9 @@
-"""Who coordinates: one lease, and an epoch that is durable, and above all before, before use.
+"""The leader's lease on a file; persists a strictly increasing epoch before using it.
 
-The lease goes when its holder dies, without a time-out to tune: the kernel lets go of flock(2),
-PostgreSQL of the locks of a session that ended. An epoch is never below the nanoseconds since 1970,
-so that a controller whose directory was lost still gives epochs above those that hosts remember,
-and two controllers that by mistake have a lease each do not give the same one.
+The lease ends when its holder dies, without a time-out to tune: the kernel releases flock(2), and
+PostgreSQL releases the locks of a session that ended. An epoch is never below the nanoseconds since
+1970. So a controller that lost its directory still gives epochs above those that hosts remember,
+and two controllers that wrongly have a lease each give different ones.
 """
 
 import fcntl
@@ -16,7 +16,7 @@ from xco.leader.base import Clock, Lease, next_epoch
 
 
 class FileLease:
-    """A lease for controllers that see one directory: a lock on a file, and the epoch beside it.
+    """A lease for controllers that share one directory: a locked file, and the epoch next to it.
 
     The directory must be on one machine, or on a file system whose flock(2) reaches all of them.
     """
@@ -39,7 +39,7 @@ class FileLease:
             raise ControllerError(str(self._directory), problem, fix) from error
 
     def still(self) -> bool:
-        """Whether the lock is held, and is the one that others would try."""
+        """Whether the lock is held, and is on the file that others would try to lock."""
         if self._lock < 0:
             return False
         try:
@@ -49,7 +49,7 @@ class FileLease:
         return (ours.st_dev, ours.st_ino) == (theirs.st_dev, theirs.st_ino)
 
     def release(self) -> None:
-        """Let go of the lock."""
+        """Release the lock."""
         if self._lock >= 0:
             os.close(self._lock)
         self._lock = -1
@@ -76,7 +76,7 @@ class FileLease:
         return epoch
 
     def _last_epoch(self) -> int:
-        """Return the epoch that was given last; what cannot be read counts for nothing."""
+        """Return the last epoch given; 0 if it cannot be read."""
         try:
             text = self._epoch_path.read_text().strip()
         except FileNotFoundError:

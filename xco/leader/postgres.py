@@ -1,7 +1,7 @@
 """A lease in PostgreSQL: a session's advisory lock, and the epoch in a table of one row.
 
-Every question to the database has a deadline here, on the asking side: a server or a network that
-falls silent must not keep a controller from seeing that it leads no more.
+Every query has a deadline on the client's side: a server or a network that falls silent must not
+keep a controller from noticing that it no longer leads.
 """
 
 import time
@@ -22,11 +22,11 @@ from xco.leader.base import EPOCH_AHEAD_NS, Clock, next_epoch
 T = TypeVar("T")
 
 KEY: Final = 0x78636F5F6C656164
-"""Of the advisory lock ("xco_lead")."""
+"""Key of the advisory lock ("xco_lead")."""
 PATIENCE_MS: Final = 1000
 """How long one statement may take before the lease counts as lost."""
 CONNECT_S: Final = 3
-"""How long it may take to connect."""
+"""Time limit for connecting."""
 
 _LOCK: Final = text("SELECT pg_try_advisory_lock(:key)")
 _HELD: Final = text(
@@ -51,20 +51,20 @@ RETURNING epoch"""
 class PostgresLease:
     """A lease for controllers on several machines; see `xco.leader.base.Lease`.
 
-    The connection is this lease's own: the lock ends with it, however the controller ends.
+    Each lease has its own connection: the lock ends with it, however the controller ends.
     """
 
     def __init__(self, url: str, holder: str, clock: Clock = time.time_ns) -> None:
         """Take a URL such as ``postgresql+psycopg://user@host/database``.
 
         Raises:
-            ControllerError: it is no URL, or not PostgreSQL's.
+            ControllerError: it is not a URL, or not of PostgreSQL.
         """
         self._holder, self._clock = holder, clock
         self._engine = _engine(url)
         self._connection: Connection | None = None
         self._asked: Future[Any] = Future()
-        """What the database was asked last; its connection is not touched before that is done."""
+        """The last query; the connection is not used again before it has finished."""
 
     def acquire(self, above: int = 0) -> int | None:
         """Return a new epoch, or None; see `Lease`."""
@@ -91,13 +91,13 @@ class PostgresLease:
             return False
 
     def release(self) -> None:
-        """End the session, and with it the lock; where an answer is still due, right after it."""
+        """End the session, and with it the lock; after any pending answer."""
         connection, self._connection = self._connection, None
         if connection is not None:
             self._asked.add_done_callback(lambda _: _end(connection))
 
     def _take(self) -> None:
-        """Hold the lock from now on, if nobody else does."""
+        """Take the lock, unless another session holds it."""
         self.release()
         try:
             patience_s = CONNECT_S + PATIENCE_MS / 1000
@@ -107,10 +107,10 @@ class PostgresLease:
             raise
 
     def _ask(self, question: Callable[[], T], patience_s: float = PATIENCE_MS / 1000) -> T:
-        """Return an answer, or what it raised.
+        """Return an answer, or raise its error.
 
         Raises:
-            TimeoutError: it did not come in time; it may come yet.
+            TimeoutError: it did not arrive in time; it may arrive later.
         """
         asked: Future[T] = Future()
         self._asked = asked
@@ -150,13 +150,13 @@ def _new_epoch(connection: Connection, now_ns: int, above: int, holder: str) -> 
 
 
 def _end(connection: Connection) -> None:
-    with suppress(SQLAlchemyError):  # the server lets go of the lock when the socket closes
+    with suppress(SQLAlchemyError):  # the server releases the lock when the socket closes
         connection.invalidate()
         connection.close()
 
 
 def _end_late(asked: Future[Connection | None]) -> None:
-    """End a session that came too late to be of use."""
+    """End a session that was opened too late to be used."""
     connection = None if asked.exception() else asked.result()
     if connection is not None:
         _end(connection)

@@ -1,7 +1,7 @@
-"""Keys of the messages: a master key that controllers hold, and two of each host derived from it.
+"""Message keys: the controllers' master key, and two keys derived from it for each host.
 
-A host's file holds its number and its own two keys, so that it cannot speak as another host or as
-the controller. xco/core/common/keys.c reads the same files; docs/decisions/0062 says why.
+A host's file holds its number and its own two keys, so that it cannot pose as another host or as
+the controller. xco/core/common/keys.c reads the same files; docs/decisions/0062 gives the reasons.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ def read_master(path: Path) -> bytes:
     """Read the master key, a file of exactly 32 bytes.
 
     Raises:
-        ConfigError: the file cannot be read, or holds none.
+        ConfigError: the file cannot be read, or holds no such key.
     """
     fix = f"copy it from another controller, or make one: xco key make {path}"
     content = _content(path, fix)
@@ -55,7 +55,7 @@ def read_host_keys(path: Path, host: int, name: str) -> HostKeys:
     """Read the key file of a host.
 
     Raises:
-        ConfigError: the file cannot be read, or is not of this host.
+        ConfigError: the file cannot be read, or belongs to another host.
     """
     fix = f"make it on a controller: xco key host MASTER {name} --topology FILE --out {path.name}"
     content = _content(path, fix)
@@ -82,10 +82,10 @@ def new_master() -> bytes:
 
 
 def write_new(path: Path, content: bytes) -> None:
-    """Write a file that its owner alone can read; one that is there already stays.
+    """Write a file that only its owner can read; refuse to replace an existing one.
 
     Raises:
-        ConfigError: it is there, or cannot be made.
+        ConfigError: it exists, or cannot be created.
     """
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

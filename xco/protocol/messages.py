@@ -1,7 +1,7 @@
-"""What the controller and the local coordinators say to each other: the messages, as values.
+"""Messages between the controller and the local coordinators, as values.
 
-Messages are states, not increments: losing one is cured by the next.
-docs/decisions/0026-state-not-increments.md says why.
+Messages are states, not increments: the next one makes up for a lost one.
+docs/decisions/0026-state-not-increments.md gives the reasons.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Strategy(IntEnum):
 
 
 class Status(IntEnum):
-    """What a controller says to a HELLO."""
+    """A controller's answer to a HELLO."""
 
     JOINED = 0
     TOPOLOGY_DIFFERS = 1
@@ -36,7 +36,7 @@ class Status(IntEnum):
 
 
 class Flag(IntFlag, boundary=STRICT):
-    """What a report says beside its backlog group; other bits are a ValueError."""
+    """Flags of a report next to its backlog group; other bits raise a ValueError."""
 
     NONE = 0
     FELL_BACK = 1
@@ -45,7 +45,7 @@ class Flag(IntFlag, boundary=STRICT):
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Who sent a message and when; `sent_ns` is the sender's monotonic clock."""
+    """Sender and time of a message; `sent_ns` is on the sender's monotonic clock."""
 
     host: int
     epoch: int
@@ -55,7 +55,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """Host to controller: let me join."""
+    """Host to controller: request to join."""
 
     kind: ClassVar[int] = 1
     header: Header
@@ -64,7 +64,7 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class Welcome:
-    """Controller to host: you joined, or why not."""
+    """Controller to host: joined, or why not."""
 
     kind: ClassVar[int] = 2
     header: Header
@@ -79,7 +79,7 @@ class Welcome:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A member of a backlog group: a destination, what waits for it, and what went of late."""
+    """A member of a backlog group: destination, waiting bytes, and bytes sent recently."""
 
     destination: int
     backlog_bytes: int
@@ -88,7 +88,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Host to controller: all that waits here (paper, section 3.2.1: the backlog group)."""
+    """Host to controller: the whole backlog here (paper, section 3.2.1: the backlog group)."""
 
     kind: ClassVar[int] = 3
     header: Header
@@ -97,12 +97,12 @@ class Report:
     gave_up_sequence: int
     waiting: tuple[Waiting, ...] = ()
     free_ns: int = 0
-    """When the slice given up ends, in the controller's clock; 0: at once."""
+    """End of the slice given up, in the controller's clock; 0: immediately."""
 
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """A destination that may be sent to; rate 0 is as fast as the host can."""
+    """A destination that the host may send to; rate 0: as fast as the host can."""
 
     destination: int
     rate_bps: int
@@ -110,10 +110,10 @@ class Permit:
 
 @dataclass(frozen=True, slots=True)
 class Directive:
-    """Controller to host: what may be sent, from when to when by the controller's clock.
+    """Controller to host: what it may send, from when to when by the controller's clock.
 
-    Before `start_ns` the directive before it goes on, to its own end. After `end_ns` everything
-    coordinated is closed; an end of 0 is the next directive.
+    Before `start_ns` the preceding directive stays in force, up to its own end. After `end_ns` all
+    coordinated gates are closed; an end of 0 means until the next directive.
     """
 
     kind: ClassVar[int] = 4
@@ -136,7 +136,7 @@ class Leave:
 
 
 class Kind(IntEnum):
-    """What an address is; an IPv4 address is mapped into IPv6, a MAC stands first."""
+    """Kinds of address; an IPv4 address is mapped into IPv6, a MAC comes first."""
 
     MAC = 1
     IP = 2
@@ -144,7 +144,7 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """An address (16 bytes) and the host that it is behind; 65535: none."""
+    """An address (16 bytes) and the host behind which it is; 65535: none."""
 
     address: bytes
     vlan: int
@@ -154,10 +154,10 @@ class Located:
 
 @dataclass(frozen=True, slots=True)
 class _Changes:
-    """What changed between two versions of a log of addresses.
+    """Changes between two versions of a log of addresses.
 
-    `since` is what the reader must have to go on (0: it begins again), `until` what it has then,
-    `last` what there is, and `heard` what the writer has of the reader's own log.
+    `since` is the version that the reader must have (0: start over), `until` the one it has
+    afterwards, `last` the newest, and `heard` what the writer has of the reader's own log.
     """
 
     header: Header
@@ -171,7 +171,7 @@ class _Changes:
 
 @dataclass(frozen=True, slots=True)
 class Places(_Changes):
-    """Host to controller: which addresses are behind the host, since a version."""
+    """Host to controller: addresses behind the host, since a version."""
 
     kind: ClassVar[int] = 6
 

@@ -1,4 +1,4 @@
-"""Reads what a loop publishes: a mapped file of counters under a seqlock.
+"""Reads a loop's statistics: a mapped file of counters under a seqlock.
 
 xco/core/common/stats.h has the layout.
 """
@@ -15,12 +15,12 @@ _MAGIC = b"XCOSTAT1"
 _HEADER = struct.Struct("=8sIIIIQQQQQ")
 _NAME_BYTES = 32
 _PATIENCE = 1000
-"""Reads tried before a writer that stays within its lock is taken for dead."""
+"""Attempts to read before a writer that holds its lock counts as dead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a loop had published at one instant.
+    """A loop's statistics at one instant.
 
     `updated_ns` is CLOCK_MONOTONIC of its last write; `rows` are one a host or one a V2V flow.
     """
@@ -31,7 +31,7 @@ class Snapshot:
     rows: tuple[dict[str, int], ...]
 
     def age_ns(self, now_ns: int) -> int:
-        """Return how long ago the loop wrote, at an instant of the monotonic clock."""
+        """Return the age of the loop's last write, at an instant of the monotonic clock."""
         return max(0, now_ns - self.updated_ns)
 
 
@@ -39,7 +39,7 @@ def read_statistics(path: Path) -> Snapshot:
     """Return a consistent snapshot of a statistics file.
 
     Raises:
-        ControllerError: there is no such file, it is not one, or its writer died while writing.
+        ControllerError: the file is missing or malformed, or its writer died while writing.
     """
     try:
         with path.open("rb") as file:

@@ -3,7 +3,7 @@
 xco/core/common/message.h lays them out in C.
 
 One datagram is one message: a header, a body, and an authenticator over both (keyed BLAKE2b of 16
-bytes; xco/protocol/keys.py has the keys). docs/reference/xco-protocol.md tells the protocol.
+bytes; xco/protocol/keys.py has the keys). docs/reference/xco-protocol.md describes the protocol.
 """
 
 import hashlib
@@ -59,22 +59,22 @@ __all__ = [
 
 VERSION: Final = 2
 CONTROLLER: Final = 0xFFFF
-"""The header's host in messages of the controller."""
+"""The host field of the controller's messages."""
 HOSTS_MAX: Final = 0xFFFE
 """Hosts are 0 to 0xfffd."""
 DIGEST_BYTES: Final = 32
 ENTRIES_MAX: Final = 64
-"""Destinations in one report or directive."""
+"""Most destinations in one report or directive."""
 LOCATED_MAX: Final = 34
-"""Addresses in one PLACES or MAP."""
+"""Most addresses in one PLACES or MAP."""
 NOWHERE: Final = 0xFFFF
-"""The host of an address that is at none."""
+"""The host of an address that is at no host."""
 ANY_VLAN: Final = 0xFFFF
 VLAN_MOST: Final = 4094
 ADDRESS_BYTES: Final = 16
 MAC_BYTES: Final = 6
 TIME_MAX: Final = 1 << 61
-"""Times and durations are below: sums of four cannot overflow in C."""
+"""Times and durations are below this: sums of four cannot overflow in C."""
 AUTH_BYTES: Final = 16
 
 _MAGIC = b"XCO1"
@@ -118,11 +118,11 @@ def encode(message: Message, key: bytes) -> bytes:
 
 
 def decode(datagram: bytes, key: bytes) -> Message:
-    """Return the message of a datagram; any bytes give a message or an error of these.
+    """Return the message of a datagram; any bytes give a message or one of these errors.
 
     Raises:
-        Malformed: not a message of this protocol and version, or one that breaks a rule.
-        Forged: the authenticator does not fit.
+        Malformed: not a message of this protocol and version, or it breaks a rule.
+        Forged: the authenticator does not match.
     """
     if not _HEADER.size + AUTH_BYTES <= len(datagram) <= DATAGRAM_MAX:
         raise Malformed("length", f"{len(datagram)} bytes")
@@ -141,14 +141,14 @@ def decode(datagram: bytes, key: bytes) -> Message:
 
 
 class Origin:
-    """What is known of a sender: the highest epoch, and the highest sequence within it."""
+    """State kept of a sender: the highest epoch, and the highest sequence within it."""
 
     def __init__(self) -> None:
         self.epoch = 0
         self.sequence = 0
 
     def accept(self, header: Header) -> None:
-        """Note a controller's message that is to be obeyed.
+        """Record an accepted message of the controller.
 
         Raises:
             Stale: of a lower epoch, a duplicate, or overtaken by a later one.
@@ -161,7 +161,7 @@ class Origin:
 
 
 def authenticated(plain: bytes, key: bytes) -> bytes:
-    """Return header and body with their authenticator behind them."""
+    """Return header and body followed by their authenticator."""
     return plain + _authenticator(plain, key)
 
 

@@ -1,4 +1,4 @@
-"""What a scheduler says and how it is spoken to: grants, and the events that lead to them."""
+"""Interface of a scheduler: grants, and the events that cause them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,9 +9,10 @@ from xco.errors import ControllerError
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a host may do from now on: send to one destination at a rate, or nothing (None, 0).
+    """What a host may do now: send to one destination at a rate, or nothing (None, 0).
 
-    It is what a transmission directive says (paper, section 3.2.1: D_s), with the rate, in bits/s.
+    It is the content of a transmission directive (paper, section 3.2.1: D_s), plus the rate in
+    bits/s.
     """
 
     host: int
@@ -22,20 +23,20 @@ class Grant:
 class Scheduler(Protocol):
     """Events in, grants out. Time is in ns; each call returns the grants that changed, in order.
 
-    A host appears at most once in an answer. A grant that begins anew is in it even if it is the
-    same as before, since a new timeslice starts with it. All calls raise `ControllerError` for a
-    host that is none.
+    A host appears at most once in an answer. A grant that restarts is included even if it is the
+    same as before, since it starts a new timeslice. All calls raise `ControllerError` for an
+    unknown host.
     """
 
     def backlogged(self, now: int, host: int, destinations: Sequence[int]) -> list[Grant]:
         """Event 3: the whole backlog group of a host, new or changed.
 
-        A destination that is being sent to and is not in it any more keeps its grant to the end.
+        A current destination that is no longer in the group keeps its grant to the end.
         """
         ...
 
     def expired(self, now: int, host: int) -> list[Grant]:
-        """Event 1: the timeslice of a host has ended; nothing if it has none."""
+        """Event 1: the timeslice of a host has ended; no effect if it has none."""
         ...
 
     def gave_up(self, now: int, host: int) -> list[Grant]:
@@ -43,7 +44,7 @@ class Scheduler(Protocol):
         ...
 
     def leave(self, now: int, host: int) -> list[Grant]:
-        """End the grant of a host that is gone, and drop its backlog."""
+        """End the grant of a host that left, and drop its backlog."""
         ...
 
 
@@ -59,10 +60,10 @@ def check_host(host: int, hosts: int, field: str = "host") -> None:
 
 
 def check_group(host: int, destinations: Sequence[int], hosts: int) -> None:
-    """Return if these are destinations that the host can have.
+    """Return if the host can have these destinations.
 
     Raises:
-        ControllerError: one is no host, or is the host itself.
+        ControllerError: one is unknown, or is the host itself.
     """
     check_host(host, hosts)
     for destination in destinations:

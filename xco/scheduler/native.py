@@ -23,14 +23,13 @@ from xco.topology.graph import Topology
 class NativeScheduler:
     """The compiled scheduler: same events, same grants, without walking contention groups.
 
-    `policy` is "published" (who has waited longest first, with preemption beyond `threshold_ns`;
-    None preempts nobody) or "fair" (weighted max-min of what was served lately: what lies
-    `memory_ns` back counts half; `weights` by (host, destination), 1 unless given, divided by the
-    host's backlogged flows; no preemption). A flow that
-    has waited for `patience_ns` gets its path reserved, so that it is served within `patience_ns`
-    plus (backlogged flows + 1) timeslices; None reserves nothing. `limit_rates` grants a sender
-    that is faster than its path the path's rate, and whatever a link has left from `least_share`
-    of that rate on.
+    `policy` is "published" (longest wait first, with preemption beyond `threshold_ns`; None: no
+    preemption) or "fair" (weighted max-min of recent service: service `memory_ns` ago counts half;
+    `weights` by (host, destination), default 1, divided by the host's backlogged flows; no
+    preemption). A flow that has waited for `patience_ns` gets its path reserved, so that it is
+    served within `patience_ns` plus (backlogged flows + 1) timeslices; None reserves nothing.
+    `limit_rates` grants a sender that is faster than its path the path's rate, and grants what a
+    link has left if that is at least `least_share` of the path's rate.
 
     Raises:
         ControllerError: an option is out of range.
@@ -101,7 +100,7 @@ class NativeScheduler:
         return self._event("gave_up", now, host)
 
     def leave(self, now: int, host: int) -> list[Grant]:
-        """End the grant of a host that is gone; drop its backlog and its history."""
+        """End the grant of a host that left; drop its backlog and its history."""
         check_host(host, self._hosts)
         return self._event("leave", now, host)
 
@@ -115,17 +114,17 @@ class NativeScheduler:
         return self._of_link("used_bps", directed)
 
     def reserved_bps(self, directed: int) -> int:
-        """Return what a directed link keeps free for a flow that has waited long, in bits/s."""
+        """Return what a directed link reserves for a flow that has waited long, in bits/s."""
         return self._of_link("reserved_bps", directed)
 
     def reserved_for(self, host: int) -> int | None:
-        """Return the destination that a host is kept for, if its flow has waited long."""
+        """Return the destination for which a host is reserved, if its flow has waited long."""
         check_host(host, self._hosts)
         found = int(self._library.xco_schedule_reserved_for(self._handle, host))
         return None if found == NONE else found
 
     def full_rate_bps(self, host: int, destination: int) -> int:
-        """Return the rate of a flow when all links are free, in bits/s; 0 if it can never be."""
+        """Return the rate of a flow when all links are free, in bits/s; 0 if it never fits."""
         check_group(host, (destination,), self._hosts)
         return int(self._library.xco_schedule_full_rate_bps(self._handle, host, destination))
 
@@ -139,7 +138,7 @@ class NativeScheduler:
         return int(self._library.xco_schedule_bytes(self._handle))
 
     def check(self) -> str | None:
-        """Look over all laws in the time that it takes; return the one that does not hold."""
+        """Check all invariants; return the one that does not hold. Takes time."""
         found = self._library.xco_schedule_check(self._handle)
         return None if found is None else str(found.decode())
 
@@ -166,7 +165,7 @@ class NativeScheduler:
         """Return a count of grants.
 
         Raises:
-            ControllerError: there is no memory; what else is refused has been checked before.
+            ControllerError: out of memory; all other causes have been checked before.
         """
         if result < 0:
             raise ControllerError("scheduler", "no memory for more flows", "a larger machine")
@@ -188,7 +187,7 @@ def _links(topology: Topology) -> "ctypes.Array[RawLink]":
 
 
 def _check_ns(field: str, value: int) -> int:
-    """Return a duration that fits.
+    """Return a duration that fits in 64 bits.
 
     Raises:
         ControllerError: it is negative, or too long for 64 bits.

@@ -75,7 +75,7 @@ _CALLS: Final[Mapping[str, tuple[object, Sequence[object]]]] = {
 
 @cache
 def loaded(path: str) -> ctypes.CDLL:
-    """Load the library and say what its functions take.
+    """Load the library and declare its functions' types.
 
     Raises:
         CoreError: it cannot be loaded, or lacks a function.

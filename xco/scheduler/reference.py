@@ -1,10 +1,10 @@
-"""Algorithm 1 as published (paper, section 3.2.1): written to be read, and the others' oracle.
+"""Algorithm 1 as published (paper, section 3.2.1): written for reading, the oracle of the others.
 
-What the paper leaves open is decided here as it suggests: nodes are traversed in another order at
-each event, the one that triggered it last; a node's destinations are tried from the one after its
-last; nodes active for less than a threshold are not preempted (lines 15 and 44). A node that is
-found to go on with what it does (D_x = D_x^old) is not sent a directive: a new one would begin a
-new timeslice, and with enough events none would ever end.
+Where the paper leaves a choice, this follows its suggestions. Nodes are traversed in another order
+at each event, the one that triggered it last. A node's destinations are tried from the one after
+its last. Nodes active for less than a threshold are not preempted (lines 15 and 44). A node that
+continues unchanged (D_x = D_x^old) gets no directive: a new one would begin a new timeslice, and
+with enough events none would ever end.
 """
 
 from collections import Counter, defaultdict
@@ -23,7 +23,7 @@ class PublishedScheduler:
     """
 
     def __init__(self, topology: Topology, threshold_ns: int = 0) -> None:
-        """Take a checked topology, and for how long a node that has started is left alone."""
+        """Take a checked topology, and how long a node that has started is not preempted."""
         self._topology = topology
         self._paths = Paths(topology)
         self._threshold_ns = threshold_ns
@@ -59,7 +59,7 @@ class PublishedScheduler:
         return self._decide(now, host, work_conservation=True) if host in self._current else []
 
     def leave(self, now: int, host: int) -> list[Grant]:
-        """Treat a node that is gone as one whose timeslice ended and that has no backlog."""
+        """Treat a node that left as one without backlog that ended its timeslice."""
         check_host(host, len(self._topology.hosts))
         for destination in list(self._backlog[host]):
             self._remove(host, destination)
@@ -99,7 +99,7 @@ class PublishedScheduler:
         return affected | ({t} if self._backlog[t] else set())
 
     def _contenders(self, links: Iterable[int]) -> set[int]:
-        """Return who contends for these links, less who has just started (lines 15 and 44)."""
+        """Return the nodes that contend for these links, less those just started (lines 15, 44)."""
         nodes = set().union(*(self._contending[link].keys() for link in links))
         return {x for x in nodes if not self._is_young(x)}
 
@@ -122,7 +122,7 @@ class PublishedScheduler:
         return sum(rates) <= self._topology.capacity_bps(link)
 
     def _assign(self, x: int, d: int) -> set[int]:
-        """Lines 40 to 50: let x send to d; return who may be affected by what it stops to do."""
+        """Lines 40 to 50: let x send to d; return the nodes that what it stops to do may affect."""
         old, path = self._current.get(x), self._paths.path(x, d)
         left = [] if old is None else [k for k in self._paths.path(x, old) if k not in path]  # 42
         for link in left:

@@ -1,4 +1,4 @@
-"""Thousands of hosts in one process: what coordination does to loss, utilisation and fairness."""
+"""Thousands of hosts in one process: effects of coordination on loss, utilisation and fairness."""
 
 from xco.simulate.engine import run
 from xco.simulate.results import Result

@@ -1,4 +1,4 @@
-"""The arrays of the simulator, and the one sum that it is made of."""
+"""The arrays of the simulator, and the sum that it uses throughout."""
 
 import numpy as np
 from numpy.typing import NDArray

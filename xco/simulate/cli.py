@@ -49,7 +49,7 @@ def simulate(
     plot: Annotated[Path | None, typer.Option(help="Draw the course of the run.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
-    """Simulate a topology slot by slot: loss, utilisation, fairness, decisions a second."""
+    """Simulate a topology slot by slot: loss, utilisation, fairness, decisions per second."""
     options, listed = (Options(), ()) if scenario is None else load_options(scenario)
     given: dict[str, Any] = {
         "hosts": hosts, "rows": rows, "topology": topology, "setup": setup, "senders": senders,
@@ -69,7 +69,7 @@ def simulate(
 
 
 def _run(scenario: Scenario, name: str) -> Result:
-    """Run with a bar on standard error, where that is a terminal."""
+    """Run with a progress bar on standard error, if that is a terminal."""
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(name, total=scenario.slots)

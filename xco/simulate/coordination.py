@@ -1,4 +1,4 @@
-"""What flows may send in a slot: anything, or at most a rate (paper, section 3.3)."""
+"""Limits of flows in a slot: none, or a rate (paper, section 3.3)."""
 
 from time import perf_counter_ns
 from typing import Protocol
@@ -11,22 +11,22 @@ from xco.simulate.routes import Routes
 
 
 class Coordination(Protocol):
-    """A strategy, asked at the beginning of every slot."""
+    """A strategy, called at the beginning of every slot."""
 
     @property
     def events(self) -> int:
-        """How often something was to be decided."""
+        """Number of decisions."""
 
     @property
     def decisions(self) -> int:
-        """Grants and rates that were given, changed or ended."""
+        """Number of grants and rates given, changed or ended."""
 
     @property
     def spent_ns(self) -> int:
-        """Wall time that deciding took."""
+        """Wall time spent on decisions."""
 
     def rates(self, slot: int, ready: Flags) -> Floats:
-        """Return the bits/s that each flow may send; takes which have something to send.
+        """Return the bits/s that each flow may send; takes which flows have something to send.
 
         Both are of shape (flows,).
         """
@@ -48,9 +48,9 @@ class Uncoordinated:
 
 
 class RateLimits:
-    """The paper's rate limiting: a bottleneck's capacity divided by the flows that cross it.
+    """The paper's rate limiting: a bottleneck's capacity divided by the number of its flows.
 
-    Rates change in the slot in which the set of senders does: a controller that needs no time.
+    Rates change in the same slot as the set of senders: the controller takes no time.
     """
 
     def __init__(self, routes: Routes, capacity: Floats) -> None:

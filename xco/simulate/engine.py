@@ -1,4 +1,4 @@
-"""Runs a scenario slot by slot; each slot is a handful of operations on arrays of flows."""
+"""Runs a scenario slot by slot; each slot is a few operations on arrays of flows."""
 
 from collections.abc import Callable
 from time import perf_counter
@@ -22,10 +22,10 @@ Progress = Callable[[int], object]
 
 
 def run(scenario: Scenario, progress: Progress | None = None) -> Result:
-    """Simulate a scenario; the same one gives the same result, but for its `speed`.
+    """Simulate a scenario; the result is deterministic except for its `speed`.
 
     Raises:
-        ConfigError: the scenario makes no sense.
+        ConfigError: the scenario is invalid.
         CoreError: the compiled scheduler is asked for and not built.
     """
     scenario.check()
@@ -42,7 +42,7 @@ class Simulation:
     """Hosts, switches and their coordination, between two slots."""
 
     def __init__(self, scenario: Scenario) -> None:
-        """Set up a scenario that has been checked."""
+        """Set up a checked scenario."""
         self._slot_s = scenario.slot_ns / 1e9
         traffic, topology = scenario.traffic, scenario.topology
         ways = _ways(scenario)
@@ -83,7 +83,7 @@ class Simulation:
         self._tally.add(slot, sent, passage)
 
     def result(self, wall_seconds: float) -> Result:
-        """Return what came of the slots so far, taken for the whole run."""
+        """Return the result of the slots so far, taken for the whole run."""
         return self._tally.result(
             sources=self._sources,
             windows=self._windows,
@@ -95,7 +95,7 @@ class Simulation:
 
 
 def emitted(wanted: Floats, source: Indices, room: Floats) -> Floats:
-    """Return the bytes that leave: a host with more than its link takes sends in proportion.
+    """Return the bytes that leave; a host with more than its link takes scales its flows down.
 
     All of shape (flows,); `room` is what the flow's host can send in a slot.
     """

@@ -9,19 +9,20 @@ from xco.simulate.routes import Routes
 def equal_shares(routes: Routes, capacity: Floats, senders: Flags) -> Floats:
     """Return min over its path of capacity / senders for each sender (paper, section 3.3).
 
-    Takes bits/s of shape (links,) and who sends, shape (flows,); returns bits/s of shape (flows,),
-    0 for those who do not. On no link do the shares add up to more than its capacity.
+    Takes bits/s of shape (links,) and which flows send, shape (flows,). Returns bits/s of shape
+    (flows,), 0 for flows that do not send. On no link do the shares add up to more than its
+    capacity.
     """
     crossing = routes.load(senders.astype(np.float64), len(capacity))
     return np.where(senders, routes.least(capacity / np.maximum(crossing, 1.0)), 0.0)
 
 
 def max_min(routes: Routes, capacity: Floats, senders: Flags) -> Floats:
-    """Return the rates of which none can rise but at the cost of one that is not higher.
+    """Return max-min rates: none can rise without lowering one that is not higher.
 
-    Shapes and units are those of `equal_shares`. Water filling: a link whose flows could get no
-    less anywhere else sets their rates; they are taken off, and so on. Each round settles at
-    least the flows of the link that can give least.
+    Shapes and units are those of `equal_shares`. Water filling: a link that gives its flows no more
+    than any other link would sets their rates; they are subtracted, and so on. Each round settles
+    at least the flows of the link that can give least.
     """
     left, rates, unsettled = capacity.copy(), np.zeros(len(senders)), senders
     while unsettled.any():

@@ -1,4 +1,4 @@
-"""Timeslices, and rates for those who wait: the strategy hybrid in the simulator."""
+"""Timeslices, and rates for waiting flows: the strategy hybrid in the simulator."""
 
 from time import perf_counter_ns
 
@@ -10,11 +10,11 @@ from xco.simulate.routes import Routes
 from xco.simulate.timeslices import Timeslices
 
 LEAST_SHARE = 1 / 64
-"""Of its host's rate: the controller tells nobody of less."""
+"""Fraction of its host's rate: the controller grants no smaller rates."""
 
 
 class Hybrid:
-    """Timeslices, and max-min rates within what they leave for those who wait."""
+    """Timeslices, and max-min rates for waiting flows within the remaining capacity."""
 
     def __init__(self, slices: Timeslices, routes: Routes, capacity: Floats) -> None:
         """Take paths, and capacities in bits/s of shape (links,)."""
@@ -26,21 +26,21 @@ class Hybrid:
 
     @property
     def events(self) -> int:
-        """How often something was to be decided."""
+        """Number of decisions."""
         return self._slices.events
 
     @property
     def decisions(self) -> int:
-        """Grants, and rates of those who wait, that were given, changed or ended."""
+        """Number of grants, and rates of waiting flows, given, changed or ended."""
         return self._slices.decisions + self._filled
 
     @property
     def spent_ns(self) -> int:
-        """Wall time that deciding took."""
+        """Wall time spent on decisions."""
         return self._slices.spent_ns + self._filling_ns
 
     def rates(self, slot: int, ready: Flags) -> Floats:
-        """Return the granted bits/s, and of the rest a share for each flow that waits."""
+        """Return the granted bits/s, and for each waiting flow a share of the rest."""
         granted = self._slices.rates(slot, ready)
         same = np.array_equal(ready, self._ready) and np.array_equal(granted, self._granted)
         if not same:

@@ -1,19 +1,19 @@
-"""Whole messages: one that lost a single frame is lost (paper, section 2.2)."""
+"""Whole messages: a message that loses a single frame is lost (paper, section 2.2)."""
 
 import numpy as np
 
 from xco.simulate.arrays import Floats
 
 LEAST = 1e-300
-"""The least chance that a logarithm is taken of."""
+"""Lower limit of a chance before taking its logarithm."""
 
 
 class Messages:
     """The expected number of whole messages of each flow that arrive; shape (flows,).
 
-    Frames are lost by a chain of two states: where the ports drop a share p, a message's first
-    frame is lost with probability p, and the next after one that arrived with p / burst. With a
-    burst of 1 losses are independent; more makes runs of losses longer and spares more messages.
+    A chain of two states models frame loss: where the ports drop a share p, a message's first frame
+    is lost with probability p, and the next after one that arrived with p / burst. With a burst of
+    1 losses are independent; larger values make runs of losses longer and spare more messages.
     """
 
     def __init__(self, flows: int, message_bytes: int, frame_bytes: int, burst: float) -> None:
@@ -45,7 +45,7 @@ class Messages:
         self._position[active] = rest
 
     def _survival(self, position: Floats, part: Floats, kept: Floats) -> Floats:
-        """Return the logarithm of the chance that a part of a message is not hit by a loss."""
+        """Return the logarithm of the chance that no loss hits a part of a message."""
         head = np.clip(self._frame - position, 0.0, part)
         first = np.log(np.maximum(kept, LEAST))
         other = np.log(np.maximum((self._burst - 1.0 + kept) / self._burst, LEAST))

@@ -1,4 +1,4 @@
-"""Scenarios from a TOML file or a command line: `[simulation]`, and `[[flow]]` where wanted."""
+"""Scenarios from a TOML file or a command line: `[simulation]`, and optionally `[[flow]]`."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,7 +22,7 @@ Pattern = Literal["halves", "shuffled"]
 ROW: Final = 200
 """Hosts in a row of the paper's tree: 10 racks of 20."""
 PLACES: Final = frozenset({"topology", "rows", "hosts"})
-"""Options of which one says where traffic flows."""
+"""Mutually exclusive options that define the traffic."""
 FORM: Final = Format(
     ConfigError,
     {
@@ -49,20 +49,20 @@ class FlowTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What the table `[simulation]` may say; quantities with their units."""
+    """Keys of the table `[simulation]`; quantities with their units."""
 
     setup: Setup = "tree"
     topology: str | None = None
-    """A topology file, instead of a set-up."""
+    """A topology file, instead of a predefined set-up."""
     rows: int | None = None
     hosts: int | None = None
     senders: int | None = None
-    """Of the set-ups incast and uplink, which have 5 without a word."""
+    """For the set-ups incast and uplink; default 5."""
     tcp: int = 0
     """How many of those senders are TCP."""
     traffic: Pattern = "halves"
     rate: str | None = None
-    """What each UDP sender offers; without it, as much as it may send."""
+    """Offered rate of each UDP sender; default: as much as it may send."""
     edge: str = "1Gbps"
     uplink: str = "10Gbps"
     strategy: Strategy = "timeslice"
@@ -98,10 +98,10 @@ def load_options(path: Path) -> tuple[Options, tuple[FlowTable, ...]]:
 
 
 def overridden(options: Options, given: Mapping[str, object]) -> Options:
-    """Return the options with those given, but None, in their place.
+    """Return the options updated with the given values other than None.
 
     Raises:
-        ConfigError: a value of a wrong type, or not one of the choices.
+        ConfigError: a value has the wrong type, or is not one of the choices.
     """
     changes = {key: value for key, value in given.items() if value is not None}
     if PLACES & changes.keys():
@@ -110,10 +110,10 @@ def overridden(options: Options, given: Mapping[str, object]) -> Options:
 
 
 def scenario_of(options: Options, listed: tuple[FlowTable, ...] = ()) -> Scenario:
-    """Return the scenario that options, and flows where any are named, ask for.
+    """Return the scenario for these options and any named flows.
 
     Raises:
-        ConfigError: options that exclude each other or make no sense, a host that is not there.
+        ConfigError: options exclude each other or are invalid, or a host is unknown.
         UnitError: a quantity that cannot be read.
     """
     if listed and (options.tcp or options.rate is not None):
@@ -158,7 +158,7 @@ def _topology(options: Options) -> Topology:
 
 
 def _senders(options: Options) -> int:
-    """Return how many send in the set-ups incast and uplink, 0 elsewhere."""
+    """Return the number of senders in the set-ups incast and uplink, 0 elsewhere."""
     if options.setup == "tree" or options.topology is not None:
         if options.senders is not None:
             problem, fix = "only incast and uplink have them", "choose such a set-up"
@@ -171,7 +171,7 @@ def _senders(options: Options) -> int:
 
 
 def _rows(options: Options) -> int:
-    """Return the rows of the paper's tree; without a word, the paper's smallest has 4."""
+    """Return the rows of the paper's tree; default 4, the paper's smallest."""
     if options.hosts is not None and (options.hosts < ROW or options.hosts % ROW):
         problem = f"{options.hosts} do not fill rows of 10 racks of 20"
         raise ConfigError("", "hosts", problem, f"a multiple of {ROW}, or a topology file")

@@ -1,4 +1,4 @@
-"""Draws a run, or loss against the number of hosts as figure 27 of the paper does."""
+"""Plots a run, or loss against the number of hosts as in figure 27 of the paper."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def plot_runs(results: Sequence[Result], path: Path) -> None:
-    """Draw what was delivered and what was dropped over time, one pair of lines a run.
+    """Plot delivered and dropped bytes over time, one pair of lines per run.
 
     Raises:
         ConfigError: matplotlib is not installed, or the file cannot be written.
@@ -34,7 +34,7 @@ def plot_runs(results: Sequence[Result], path: Path) -> None:
 
 
 def plot_losses(results: Sequence[Result], path: Path) -> None:
-    """Draw end-to-end loss against the number of hosts, one line a strategy (paper, figure 27).
+    """Plot end-to-end loss against the number of hosts, one line per strategy (paper, figure 27).
 
     Raises:
         ConfigError: matplotlib is not installed, or the file cannot be written.

@@ -1,4 +1,4 @@
-"""Switch ports: a buffer in bytes, tail drop in proportion, a capacity for each slot."""
+"""Switch ports: a buffer in bytes, proportional tail drop, a capacity per slot."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from xco.simulate.routes import Routes, Stage
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """What became of one slot's traffic; arrays of shape (flows,)."""
+    """The fate of one slot's traffic; arrays of shape (flows,)."""
 
     delivered: Floats
     """Bytes that left the last port."""
@@ -23,8 +23,8 @@ class Passage:
 class Port:
     """The output ports of one stage.
 
-    Fluid: what arrives above capacity and free buffer is dropped from all arrivals in proportion,
-    and what is held leaves in proportion, so that a slot's order of frames does not matter.
+    Fluid model: arrivals above capacity and free buffer are dropped in proportion over all flows.
+    Held bytes leave in proportion, so a slot's order of frames does not matter.
     """
 
     def __init__(self, stage: Stage, room: Floats, buffer: Floats) -> None:
@@ -42,7 +42,7 @@ class Port:
         return sums(self.stage.port, self._held, len(self._room))
 
     def forward(self, moving: Floats, dropped: Floats, kept: Floats) -> None:
-        """Let a slot's bytes through; all of shape (flows,), changed in place."""
+        """Pass a slot's bytes through; all of shape (flows,), changed in place."""
         flows, port = self.stage.flows, self.stage.port
         arriving = moving[flows]
         arrived = sums(port, arriving, len(self._room))
@@ -72,9 +72,9 @@ class Ports:
         self.stages = tuple(Port(stage, room, buffer) for stage in routes.stages[1:])
 
     def forward(self, sent: Floats) -> Passage:
-        """Let what the hosts sent in one slot, shape (flows,), pass through all ports in order.
+        """Pass the hosts' bytes of one slot, shape (flows,), through all ports in order.
 
-        Bytes that no port holds up cross the whole tree within their slot.
+        Bytes that no port delays cross the whole tree within their slot.
         """
         moving, dropped, kept = sent.copy(), np.zeros(len(sent)), np.ones(len(sent))
         for port in self.stages:
@@ -88,6 +88,6 @@ class Ports:
 
 
 def _share(part: Floats, whole: Floats, otherwise: float) -> Floats:
-    """Return part / whole, and something else where there is no whole."""
+    """Return part / whole, and a default where whole is 0."""
     share: Floats = np.divide(part, whole, out=np.full(len(part), otherwise), where=whole > 0)
     return share

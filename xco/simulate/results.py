@@ -1,10 +1,10 @@
-"""What came of a simulated run."""
+"""Results of a simulated run."""
 
 import msgspec
 
 
 class Layer(msgspec.Struct, frozen=True):
-    """The directed links that lie equally far along the paths."""
+    """The directed links at the same distance along the paths."""
 
     hop: int
     """1 for the hosts' own links."""
@@ -12,11 +12,11 @@ class Layer(msgspec.Struct, frozen=True):
     """The first of these links, as ``from > to``."""
     links: int
     capacity_bps: int
-    """Of all these links together."""
+    """Sum over these links."""
     utilisation: float
-    """Bytes carried, as a share of what they could carry."""
+    """Bytes carried, as a share of capacity."""
     loss: float
-    """Bytes dropped before these links, as a share of those that came to them."""
+    """Bytes dropped before these links, as a share of the bytes that arrived there."""
     dropped_bytes: float
 
 
@@ -36,40 +36,40 @@ class FlowResult(msgspec.Struct, frozen=True):
 
 
 class Speed(msgspec.Struct, frozen=True):
-    """What the run took; the only figures that differ between runs of one scenario."""
+    """Time and speed of the run; the only figures that differ between runs of one scenario."""
 
     wall_seconds: float
     slots_per_second: float
     scheduler_seconds: float
     decisions_per_second: float | None
-    """Per second of the scheduler's wall time; None where nothing was decided."""
+    """Per second of the scheduler's wall time; None without decisions."""
 
 
 class Series(msgspec.Struct, frozen=True):
-    """The course of the run, in at most 200 equal parts."""
+    """The run over time, in at most 200 equal parts."""
 
     seconds: list[float]
-    """The middle of each part."""
+    """Midpoint of each part."""
     delivered_bps: list[float]
     dropped_bps: list[float]
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """One run: totals, layers, flows, speed. All offered is sent or still waits in a host."""
+    """One run: totals, layers, flows, speed. All offered bytes are sent or still wait in a host."""
 
     strategy: str
     policy: str | None
-    """None where no scheduler chooses."""
+    """None without a scheduler."""
     hosts: int
     flows: int
     seconds: float
     slots: int
     offered_bytes: float
-    """What applications wrote."""
+    """Bytes that applications wrote."""
     waiting_bytes: float
-    """What waits in hosts at the end."""
+    """Bytes that wait in hosts at the end."""
     sent_bytes: float
-    """What hosts sent; it was delivered, or dropped, or is queued in a switch."""
+    """Bytes that hosts sent: delivered, dropped, or queued in a switch."""
     delivered_bytes: float
     dropped_bytes: float
     queued_bytes: float
@@ -78,13 +78,13 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     goodput_bps: float
     application_bps: float
     fairness: float
-    """Jain's index of what flows got: 1 when all got the same, 1/n when one got all."""
+    """Jain's index of the flows' goodput: 1 when all got the same, 1/n when one got all."""
     starved_flows: int
-    """Flows of which nothing arrived."""
+    """Number of flows that delivered nothing."""
     least_bps: float
     most_bps: float
     timeouts: int
-    """Of TCP."""
+    """TCP only."""
     events: int
     decisions: int
     layers: list[Layer]

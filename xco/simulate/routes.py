@@ -1,4 +1,4 @@
-"""Which V2V flow crosses which directed link, in the order in which traffic meets them."""
+"""Which V2V flow crosses which directed link, in the order of traversal."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from xco.simulate.arrays import Floats, Indices, sums
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Directed links that are crossed at the same time; no flow crosses two of them."""
+    """Directed links crossed at the same time; no flow crosses two of them."""
 
     links: Indices
     """Shape (ports,): the directed link behind each port, in rising order."""
@@ -32,7 +32,7 @@ class Routes:
     flow_of_hop: Indices
     """Shape (crossings,): the flow that each of `hops` belongs to."""
     stages: tuple[Stage, ...]
-    """The first has the hosts' own links. Traffic that passes them in order meets every path's."""
+    """The first has the hosts' own links. Passing the stages in order follows every path."""
 
     def least(self, of_links: Floats) -> Floats:
         """Return for each flow the least of a figure over its path, shape (flows,)."""
@@ -47,7 +47,7 @@ class Routes:
 
 
 def routes(paths: Iterable[tuple[int, ...]]) -> Routes:
-    """Put paths together: of each flow, the directed links from its source to its destination.
+    """Build the paths: for each flow, the directed links from its source to its destination.
 
     The paths are those of a tree: up, then down, so that no link comes both before and after
     another, and a numbering exists that rises along every path.

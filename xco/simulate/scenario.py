@@ -1,4 +1,4 @@
-"""What a simulated run is put through."""
+"""Input of a simulated run."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -13,18 +13,18 @@ Engine = Literal["native", "python"]
 
 MAX_SLOTS = 10_000_000
 MAX_SLOT_NS = 10_000_000
-"""A longer slot would hide what buffers do."""
+"""A longer slot would hide the effect of buffers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """A topology, its traffic, and how it is coordinated; times in ns, sizes in bytes."""
+    """A topology, its traffic, and its coordination; times in ns, sizes in bytes."""
 
     topology: Topology
     traffic: Traffic
     strategy: Strategy = "timeslice"
     policy: Policy = "fair"
-    """How the scheduler chooses: Algorithm 1 as published, or weighted max-min."""
+    """The scheduler's policy: Algorithm 1 as published, or weighted max-min."""
     engine: Engine = "native"
     """The compiled scheduler, or Algorithm 1 in Python (with policy `published` only)."""
     duration_ns: int = 1_000_000_000
@@ -35,11 +35,11 @@ class Scenario:
     hysteresis_ns: int = 50_000
     """How long a host waits before it returns an unused slice; at least one slot."""
     buffer_bytes: int = 128_000
-    """Of each port whose link names none."""
+    """Buffer of each port without one in its link."""
     frame_bytes: int = 1_500
     message_bytes: int = 65_536
     burst: float = 1.0
-    """How much longer runs of lost frames are than independent losses make them."""
+    """Factor by which runs of lost frames are longer than with independent losses."""
     timeout_ns: int = 200_000_000
     """TCP's least retransmission timeout."""
     window_bytes: int = 1_000_000
@@ -57,10 +57,10 @@ class Scenario:
         return max(1, -(-self.hysteresis_ns // self.slot_ns))
 
     def check(self) -> None:
-        """Find the first value that makes no sense.
+        """Find the first invalid value.
 
         Raises:
-            ConfigError: names it, and how to mend it; or the topology's or traffic's first mistake.
+            ConfigError: names it and the fix; or the topology's or traffic's first mistake.
         """
         self.topology.check()
         self.traffic.check(len(self.topology.hosts))

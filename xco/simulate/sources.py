@@ -1,4 +1,4 @@
-"""What waits in the hosts to be sent: per-flow queues, filled by applications."""
+"""Bytes that wait in the hosts: per-flow queues, filled by applications."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from xco.simulate.traffic import Traffic
 from xco.simulate.windows import Windows
 
 BYTE = 1.0
-"""Less than a byte is dust of rounding, and no backlog."""
+"""Less than a byte is a rounding error, not a backlog."""
 
 
 class Sources:
@@ -39,14 +39,14 @@ class Sources:
         written = np.where(
             self._greedy, self._limit - self.queued, np.minimum(due, fits) * self._message
         )
-        # What did not fit is never written: the application was late with its next message.
+        # Bytes that did not fit are never written: the application delays its next message.
         self._owed -= due * self._message
         self.queued += written
         self.offered += written
         return np.minimum(self.queued, self._windows.room(slot))
 
     def sent(self, sent: Floats) -> None:
-        """Take from the queues what was sent in a slot."""
+        """Subtract the bytes sent in a slot from the queues."""
         self.queued -= sent
 
 

@@ -1,4 +1,4 @@
-"""Makes the coordination that a scenario asks for."""
+"""Creates the coordination of a scenario."""
 
 from xco.scheduler.native import NativeScheduler
 from xco.scheduler.reference import PublishedScheduler
@@ -12,7 +12,7 @@ from xco.simulate.timeslices import Timeslices
 
 
 def coordination_of(scenario: Scenario, routes: Routes, capacity: Floats) -> Coordination:
-    """Return a strategy at its start; capacities in bits/s of shape (links,).
+    """Return a strategy in its initial state; capacities in bits/s of shape (links,).
 
     Raises:
         CoreError: the compiled scheduler is asked for and not built.

@@ -1,4 +1,4 @@
-"""Adds up what happens in the slots of a run, and makes its result."""
+"""Sums up the slots of a run, and makes its result."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ from xco.simulate.windows import Windows
 
 PARTS = 200
 FEW = 64
-"""Results name so many flows one by one."""
+"""Results list at most this many flows one by one."""
 
 
 class Tally:
@@ -47,7 +47,7 @@ class Tally:
         coordination: Coordination,
         wall_seconds: float,
     ) -> Result:
-        """Return what came of the run."""
+        """Return the result of the run."""
         scenario, seconds = self._scenario, self._seconds
         goodput = self.delivered * 8 / seconds
         udp = messages.whole_bytes * 8 / seconds
@@ -134,7 +134,7 @@ class Tally:
 
 
 def jain(values: Floats) -> float:
-    """Return (sum x)^2 / (n sum x^2); 1 where nobody got anything, for all got the same."""
+    """Return (sum x)^2 / (n sum x^2); 1 where no flow got anything, since all got the same."""
     squares = float((values**2).sum()) * len(values)
     return float(values.sum()) ** 2 / squares if squares else 1.0
 

@@ -1,4 +1,4 @@
-"""Timeslices in the simulator: a scheduler's grants, carried out slot by slot."""
+"""Timeslices in the simulator: applies a scheduler's grants slot by slot."""
 
 from collections.abc import Callable, Sequence
 from time import perf_counter_ns
@@ -15,15 +15,14 @@ NOBODY = -1
 class Timeslices:
     """Local coordinators and the controller's timers around a scheduler.
 
-    Backlogs are reported, slices end and unused ones are returned at the beginning of a slot, and
-    what the scheduler then grants holds from that slot on: directives need no time, as when they
-    are announced ahead.
+    At the beginning of a slot, backlogs are reported, slices end and unused ones are returned. The
+    resulting grants hold from that slot on: directives take no time, as if announced ahead.
     """
 
     def __init__(
         self, scheduler: Scheduler, pairs: Pairs, *, slot_ns: int, slice_ns: int, idle_slots: int
     ) -> None:
-        """Take the lengths of slot and slice, and the slots after which an idle host gives up."""
+        """Take the lengths of slot and slice, and how many idle slots end a host's slice."""
         self._scheduler, self._pairs = scheduler, pairs
         self._slot_ns, self._slice_ns, self._idle_slots = slot_ns, slice_ns, idle_slots
         hosts = len(pairs.begins) - 1
@@ -53,7 +52,7 @@ class Timeslices:
         self._idle[idle] = counted
         for host in idle[counted >= self._idle_slots].tolist():
             pair = self._granted[host]
-            # An earlier one's return may have moved this host to another destination.
+            # An earlier return may have moved this host to another destination.
             if pair != NOBODY and self._known[pair] and not ready[pair]:
                 self._known[pair] = False
                 self._ask(now, self._scheduler.gave_up, host)
@@ -70,11 +69,11 @@ class Timeslices:
             self._ask(now, self._scheduler.backlogged, host, destinations)
 
     def _expire(self, now: int) -> None:
-        """End the slices whose time is over (event 1)."""
+        """End the expired slices (event 1)."""
         due = (self._granted != NOBODY) & (self._ends <= now)
         for host in np.flatnonzero(due).tolist():
             if self._granted[host] == NOBODY or self._ends[host] > now:
-                continue  # an earlier one's end has changed this grant
+                continue  # an earlier slice's end has changed this grant
             self._ask(now, self._scheduler.expired, host)
             if self._ends[host] <= now:
                 self._ends[host] = now + self._slice_ns

@@ -1,4 +1,4 @@
-"""Who sends to whom, and how: greedy and paced UDP, and TCP as a model."""
+"""Senders and receivers: greedy and paced UDP, and a model of TCP."""
 
 from dataclasses import dataclass
 
@@ -23,10 +23,10 @@ class Traffic:
     rate_bps: Floats
     """Bits/s that a UDP sender offers; infinite: as much as it may send."""
     windowed: Flags
-    """TCP: sends as its window allows."""
+    """TCP: the window limits what it sends."""
 
     def check(self, hosts: int) -> None:
-        """Raise ConfigError unless every flow can exist among so many hosts."""
+        """Raise ConfigError unless every flow is valid for this number of hosts."""
         if not len(self.source):
             raise ConfigError("", "traffic", "no flow", "name at least one sender and its receiver")
         ends = np.concatenate([self.source, self.destination])
@@ -46,7 +46,7 @@ class Traffic:
 def flows(
     source: Indices, destination: Indices, *, rate_bps: float = GREEDY, tcp: int = 0
 ) -> Traffic:
-    """Return flows that are alike, but that the last `tcp` of them are TCP."""
+    """Return equal flows, of which the last `tcp` are TCP."""
     count = len(source)
     windowed = np.arange(count) >= count - tcp
     rate = np.where(windowed, GREEDY, rate_bps)

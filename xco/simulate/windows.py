@@ -1,4 +1,4 @@
-"""A model of TCP: windows that grow with what arrives, halve on loss, and time out."""
+"""A model of TCP: windows that grow on delivery, halve on loss, and time out."""
 
 import numpy as np
 
@@ -13,10 +13,10 @@ DUPLICATES = 4
 class Windows:
     """Congestion windows of the flows that are TCP; arrays of shape (flows,), bytes.
 
-    This is a model, not TCP: a round trip is one slot and what a flow has in the ports, losses
-    are known at the end of their slot, whole frames at a time. Reno: slow start, one frame more a
-    round trip, half on loss and at most once a round trip, a timeout when most of a window is
-    lost. Timeouts double until something arrives.
+    This is a model, not TCP. A round trip is one slot plus the flow's bytes in the ports. Losses
+    are known at the end of their slot, in whole frames. Reno: slow start, one frame more per round
+    trip, half on loss at most once per round trip, a timeout when most of a window is lost.
+    Timeouts double until something arrives.
     """
 
     def __init__(self, windowed: Flags, *, frame: int, timeout_slots: int, most: int) -> None:
@@ -34,16 +34,16 @@ class Windows:
         self.timeouts = np.zeros(count, np.int64)
 
     def room(self, slot: int) -> Floats:
-        """Return how many bytes each flow may send now: all that it likes where it is not TCP."""
+        """Return how many bytes each flow may send now: no limit for flows that are not TCP."""
         if not self._any:
             return np.full(len(self._windowed), np.inf)
         room = np.where(self._resumes <= slot, np.maximum(self._window - self._in_ports, 0.0), 0.0)
-        # A sender waits for a whole frame's room.
+        # A sender waits for room for a whole frame.
         room[room < self._frame] = 0.0
         return np.where(self._windowed, room, np.inf)
 
     def answered(self, slot: int, sent: Floats, delivered: Floats, dropped: Floats) -> None:
-        """Learn what became of a slot."""
+        """Update the windows with the outcome of a slot."""
         if not self._any:
             return
         self._in_ports = np.maximum(self._in_ports + sent - delivered - dropped, 0.0)
@@ -57,7 +57,7 @@ class Windows:
         self._grow(self._windowed & ~lost & (delivered > 0), delivered)
 
     def _time_out(self, slot: int, flows: Flags) -> None:
-        """Begin anew after the timeout, which doubles at most six times (RFC 6298)."""
+        """Restart after the timeout, which doubles at most six times (RFC 6298)."""
         self._threshold[flows] = np.maximum(self._window[flows] / 2, 2 * self._frame)
         self._window[flows] = self._frame
         self._resumes[flows] = slot + 1 + (self._timeout << self._backoff[flows])

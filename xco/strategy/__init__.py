@@ -1,1 +1,1 @@
-"""What the controller's loop decides, written to be read: oracles of the compiled strategies."""
+"""What the controller's loop decides, written for reading: oracles of the compiled strategies."""

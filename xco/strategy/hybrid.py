@@ -1,4 +1,4 @@
-"""Hybrid: timeslices, and rates on what they leave free of the links."""
+"""Hybrid: timeslices, plus rates on the capacity that they leave free."""
 
 from collections.abc import Iterable, Sequence
 
@@ -13,10 +13,11 @@ LEAST_SHARE = 64
 def leftover_rates(
     topology: Topology, turns: Sequence[Turn], waiting: Iterable[Flow], pace_permille: int
 ) -> dict[Flow, int]:
-    """Return the rates of flows that wait for their turn, in bits/s; those too small are left out.
+    """Return the rates of flows that wait for their turn, in bits/s; omit those too small.
 
-    What turns leave of each link is shared max-min fairly among the waiting flows; a host may
-    have a turn to one destination and a rate to another, if its own link has room for both.
+    The capacity that turns leave on each link is shared max-min fairly among the waiting flows. A
+    host may have a turn to one destination and a rate to another, if its own link has room for
+    both.
     """
     left = capacities(topology)
     paths = Paths(topology)

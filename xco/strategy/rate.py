@@ -18,7 +18,7 @@ class Flow:
 
 
 def capacities(topology: Topology, pace_permille: int = 1000) -> dict[int, int]:
-    """Return what may be used of each directed link of the tree, in bits/s."""
+    """Return the usable rate of each directed link of the tree, in bits/s."""
     return {
         2 * index + end: paced(topology.capacity_bps(2 * index), pace_permille)
         for index in topology.active_links
@@ -27,7 +27,7 @@ def capacities(topology: Topology, pace_permille: int = 1000) -> dict[int, int]:
 
 
 def paced(rate_bps: int, pace_permille: int) -> int:
-    """Return the share of a rate that is granted; the rest absorbs bursts."""
+    """Return the granted share of a rate; the rest absorbs bursts."""
     return rate_bps * pace_permille // 1000
 
 

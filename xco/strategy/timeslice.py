@@ -1,4 +1,4 @@
-"""Timeslices: when a turn to send begins and ends, given what the scheduler granted."""
+"""Timeslices: when a turn to send begins and ends, given the scheduler's grant."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -19,10 +19,10 @@ class Turn:
 
 @dataclass
 class Calendar:
-    """Until when each directed link is taken, and by whom; starts turns so that none overlap.
+    """When each directed link becomes free, and its last host; starts turns so that none overlap.
 
-    A turn starts when every link of its path is free, and `guard_ns` later where somebody else
-    was the last to use it: clocks are not exact, and the last packet is still on its way.
+    A turn starts when every link of its path is free, and `guard_ns` later where another host used
+    it last: clocks are not exact, and the last packet is still in transit.
     """
 
     topology: Topology

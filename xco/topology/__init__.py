@@ -1,1 +1,1 @@
-"""The coordinated network: hosts, switches, links, spanning tree, and how it is read."""
+"""The coordinated network: hosts, switches, links, spanning tree, and its readers."""

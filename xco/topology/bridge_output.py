@@ -1,4 +1,4 @@
-"""Understands what bridge, tc, lldpctl and sysfs say of a switch's ports."""
+"""Parses the output of bridge, tc, lldpctl and sysfs about a switch's ports."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from xco.errors import ConfigError
 
 FORWARDING: Final = "forwarding"
 CHANGING: Final = ("listening", "learning")
-"""States of a port whose part in the spanning tree is not settled (802.1D-2004, 17.5)."""
+"""States of a port with an unsettled role in the spanning tree (802.1D-2004, 17.5)."""
 
 _SPEED: Final = re.compile(r"^/sys/class/net/(?P<port>[^/]+)/speed:(?P<mbps>-?[0-9]+)$")
 
@@ -40,7 +40,7 @@ def parse_ports(text: str, bridge: str) -> dict[str, str]:
     """Return the state of each port of a bridge, from the output of ``bridge -j link``.
 
     Raises:
-        ConfigError: it is not that.
+        ConfigError: the output is malformed.
     """
     ports = _decoded(text, list[_BridgePort], "bridge -j link")
     return {port.ifname: port.state for port in ports if port.master == bridge}
@@ -50,7 +50,7 @@ def parse_shapers(text: str) -> dict[str, int]:
     """Return the rate in bits/s of each port that a TBF limits, from ``tc -j qdisc``.
 
     Raises:
-        ConfigError: it is not that.
+        ConfigError: the output is malformed.
     """
     qdiscs = _decoded(text, list[_Qdisc], "tc -j qdisc")
     return {
@@ -63,7 +63,7 @@ def parse_shapers(text: str) -> dict[str, int]:
 def parse_speeds(text: str) -> dict[str, int]:
     """Return the speed in bits/s of each port, from ``grep -H . /sys/class/net/*/speed``.
 
-    The kernel gives Mbit/s, and -1 where a port does not know (sysfs-class-net, speed).
+    The kernel gives Mbit/s, and -1 if the speed is unknown (sysfs-class-net, speed).
     """
     found = (_SPEED.match(line) for line in text.splitlines())
     speeds = {match["port"]: int(match["mbps"]) * 10**6 for match in found if match}
@@ -71,13 +71,13 @@ def parse_speeds(text: str) -> dict[str, int]:
 
 
 def parse_lldp(text: str) -> dict[str, tuple[str, str]]:
-    """Return by port the system and the port at its other end, from ``lldpctl -f json``.
+    """Return by port the system and port at its other end, from ``lldpctl -f json``.
 
-    A neighbour that does not give its name is left out; of several on a port, none is taken: they
-    are behind a switch that does not speak LLDP.
+    A neighbour that does not give its name is omitted. A port with several neighbours has none:
+    they are behind a switch that does not speak LLDP.
 
     Raises:
-        ConfigError: it is not that.
+        ConfigError: the output is malformed.
     """
     told = _decoded(text, dict[str, Any], "lldpctl -f json")
     heard: dict[str, list[tuple[str, str]]] = {}
@@ -96,7 +96,7 @@ def _decoded(text: str, form: Any, command: str) -> Any:
 
 
 def _interfaces(lldp: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the interfaces: lldpctl writes a list of several, and no list of a single one."""
+    """Yield the interfaces: lldpctl writes several as a list, but a single one without."""
     for listed in _several(lldp.get("interface") if isinstance(lldp, dict) else None):
         for port, entry in listed.items():
             if isinstance(entry, dict):
@@ -104,14 +104,14 @@ def _interfaces(lldp: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _names(chassis: Any) -> list[str]:
-    """Return the system's name: lldpctl makes it the key of what else it knows of the system."""
+    """Return the system's name: lldpctl uses it as the key of the system's other data."""
     if not isinstance(chassis, dict):
         return []
     return [name for name, known in chassis.items() if isinstance(known, dict) and "id" in known]
 
 
 def _port_id(port: Any) -> str:
-    """Return the neighbour's port if it is given as an interface's name."""
+    """Return the neighbour's port if given as an interface name."""
     ids = _several(port.get("id") if isinstance(port, dict) else None)
     return next((str(one.get("value", "")) for one in ids if one.get("type") == "ifname"), "")
 

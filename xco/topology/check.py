@@ -1,4 +1,4 @@
-"""Says what is wrong with a topology: the table and key, the problem, and how to mend it."""
+"""Finds mistakes in a topology: names the table and key, the problem, and the fix."""
 
 import re
 from collections import Counter
@@ -12,9 +12,9 @@ from xco.topology.elements import Host, Link, Switch
 from xco.units import MAX_RATE_BPS, format_rate
 
 SOURCE: Final = "topology"
-"""What an error names as the file until somebody knows better."""
+"""The file name in an error until the caller sets it."""
 MAX_HOSTS: Final = 0xFFFF
-"""A host is 16 bits on the wire, and the highest number is the controller."""
+"""A host is 16 bits on the wire; the highest number is the controller."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,63}")
 _NAMES: Final = "write 1 to 64 letters, digits and . _ : -, the first a letter or a digit"
@@ -28,13 +28,13 @@ def check(
     *,
     tree_to_come: bool = False,
 ) -> None:
-    """Find the first mistake of a topology; loops are none if the tree is to come.
+    """Find the first mistake of a topology; allow loops if the tree is read later.
 
     Raises:
-        TopologyError: a name is malformed or taken twice; an address is none or has two hosts;
-            a link names an unknown node, itself, or a capacity that cannot be; a host has other
-            than one link; the tree names no such link; the links that carry traffic close a loop
-            or do not reach every node.
+        TopologyError: a name is malformed or duplicate; an address is invalid or has two hosts;
+            a link names an unknown node, itself, or an impossible capacity; a host does not have
+            exactly one link; the tree names an unknown link; the links that carry traffic form a
+            loop or do not reach every node.
     """
     _check_nodes(switches, hosts)
     _check_addresses(hosts)
@@ -46,12 +46,12 @@ def check(
 
 
 def link_key(index: int, key: str = "") -> str:
-    """Return how an error names a link, or a key of it; links count from 0."""
+    """Return an error's name for a link, or for a key of it; links count from 0."""
     return f"link[{index}]" + (f".{key}" if key else "")
 
 
 def between(link: Link) -> str:
-    """Return how an error shows which link is meant."""
+    """Return the text by which an error identifies a link."""
     return f"{link.a} - {link.b}"
 
 

@@ -1,4 +1,4 @@
-"""Reads the active spanning tree from the switches: Linux bridges, and by SNMP managed ones."""
+"""Reads the active spanning tree from the switches: Linux bridges, and managed ones by SNMP."""
 
 import re
 import subprocess
@@ -15,17 +15,17 @@ from xco.topology.snmp_output import TABLES, neighbours, parse_walk, port_speeds
 from xco.topology.switch_state import SwitchView, with_tree
 
 TIMEOUT_S: Final = 5.0
-"""For one command: a switch that hangs must not hold up the others for long."""
+"""Time limit of one command: a hung switch must not delay the others for long."""
 AT_ONCE: Final = 16
-"""Switches that are read at the same time."""
+"""Number of switches read concurrently."""
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.:@+-]{1,15}")
-"""Interface names that a remote shell leaves alone."""
+"""Interface names that need no quoting in a remote shell."""
 
 Run = Callable[[Sequence[str]], "subprocess.CompletedProcess[str]"]
 
 
 def run(command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
-    """Run a command to its end and keep what it says.
+    """Run a command until it exits and capture its output.
 
     Raises:
         OSError: there is no such program.
@@ -46,16 +46,16 @@ def discover(path: Path, run: Run = run) -> Topology:
 
     Raises:
         TopologyError: the file is wrong.
-        TreeError: a switch cannot be read, or what it says does not fit.
+        TreeError: a switch cannot be read, or its state does not fit the file.
     """
     return read_tree(load_file(path), str(path), run)
 
 
 def read_tree(loaded: TopologyFile, file: str, run: Run = run) -> Topology:
-    """Return the topology with the tree of the switches that say where they can be read.
+    """Return the topology with the tree of the switches that the file says how to read.
 
     Raises:
-        TreeError: a switch cannot be read, or what it says does not fit.
+        TreeError: a switch cannot be read, or its state does not fit the file.
     """
     if not loaded.sources:
         return loaded.topology
@@ -65,7 +65,7 @@ def read_tree(loaded: TopologyFile, file: str, run: Run = run) -> Topology:
 
 
 def read_switch(source: Source, file: str = "topology", run: Run = run) -> SwitchView:
-    """Return what a switch says of its ports now.
+    """Return the present state of a switch's ports.
 
     Raises:
         TreeError: it cannot be read, or has no port.
@@ -104,7 +104,7 @@ def _managed(source: SnmpSource, run: Run) -> SwitchView:
 
 
 def _walk(source: SnmpSource, table: str, run: Run) -> str:
-    """Ask for a table; version and credentials are those of net-snmp's own configuration."""
+    """Read a table; version and credentials come from net-snmp's own configuration."""
     done = run(["snmpbulkwalk", "-m", "", "-Oneq", "-Cr50", "-t2", "-r1", source.agent, table])
     if done.returncode != 0:
         fix = "see that it is reached, and that /etc/snmp/snmp.conf has its credentials"
@@ -124,7 +124,7 @@ def _view(
 
 
 class _Commands:
-    """Runs commands where a switch is."""
+    """Runs commands on a switch."""
 
     def __init__(self, source: BridgeSource, run: Run) -> None:
         self._run = run
@@ -135,7 +135,7 @@ class _Commands:
             self._prefix = ("ssh", "-o", "BatchMode=yes", "--", source.ssh)
 
     def must(self, command: Sequence[str]) -> str:
-        """Return what a command says.
+        """Return a command's output.
 
         Raises:
             ConfigError: it fails.
@@ -146,7 +146,7 @@ class _Commands:
         return done.stdout
 
     def may(self, command: Sequence[str]) -> str:
-        """Return what a command says where there is such a program, or what it knows of it."""
+        """Return a command's output, even if it fails; empty without such a program."""
         try:
             return self._run([*self._prefix, *command]).stdout
         except FileNotFoundError:

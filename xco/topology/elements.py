@@ -1,4 +1,4 @@
-"""What a topology is made of: switches, hosts and the links between them."""
+"""Elements of a topology: switches, hosts and the links between them."""
 
 from dataclasses import dataclass
 

@@ -59,7 +59,7 @@ class _LinkTable(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class BridgeSource:
-    """Where the state of a switch can be read: a Linux bridge here, in a namespace, or by ssh."""
+    """How to read a switch's state: a Linux bridge here, in a namespace, or over ssh."""
 
     switch: str
     bridge: str
@@ -69,7 +69,7 @@ class BridgeSource:
 
 @dataclass(frozen=True, slots=True)
 class SnmpSource:
-    """Where the state of a managed switch can be read: its SNMP agent."""
+    """How to read a managed switch's state: its SNMP agent."""
 
     switch: str
     agent: str
@@ -80,14 +80,14 @@ Source = BridgeSource | SnmpSource
 
 @dataclass(frozen=True, slots=True)
 class TopologyFile:
-    """What the file says: the topology, and where its switches can be read."""
+    """Content of the file: the topology, and how to read its switches."""
 
     topology: Topology
     sources: tuple[Source, ...] = ()
 
 
 def load_topology(path: Path) -> Topology:
-    """Read and check a topology whose file says all.
+    """Read and check a topology from a complete file.
 
     Raises:
         TopologyError: names the file, the table and the key, what is wrong, and what to do.
@@ -105,7 +105,7 @@ def parse_topology(text: str, file: str = "topology") -> Topology:
 
 
 def load_file(path: Path) -> TopologyFile:
-    """Read a topology whose tree may have to come from its switches: then loops are no mistake.
+    """Read a topology that may get its tree from its switches: then loops are allowed.
 
     Raises:
         TopologyError: as `load_topology`.
@@ -159,7 +159,7 @@ def _link(row: _LinkTable, index: int, file: str) -> Link:
 
 
 def _tree(rows: list[_LinkTable]) -> frozenset[int] | None:
-    """Return the links that carry traffic: all but those said not to; None if none says."""
+    """Return the links that carry traffic: all not marked otherwise; None if none is marked."""
     if all(row.tree is None for row in rows):
         return None
     return frozenset(index for index, row in enumerate(rows) if row.tree is not False)

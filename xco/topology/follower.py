@@ -1,4 +1,4 @@
-"""Follows a topology in a thread of its own: a switch that is slow to answer holds up nobody."""
+"""Follows a topology in a thread of its own: a slow switch delays no other work."""
 
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -10,15 +10,15 @@ from xco.topology.graph import Topology
 from xco.topology.watch import TopologyWatch
 
 EVERY_S = 1.0
-"""Between two looks at the file and at the switches."""
+"""Interval between two reads of the file and the switches."""
 AGENTS_EVERY_S = 5.0
-"""The same where switches are read by SNMP: their processors are slow."""
+"""The same for switches read by SNMP: their processors are slow."""
 
 News = Topology | TopologyError
 
 
 class Follower:
-    """Says when a topology has become another one, when it is wrong, and when it is right again."""
+    """Reports when a topology has changed, when it is wrong, and when it is right again."""
 
     def __init__(self, path: Path, *, every_s: float | None = None, run: Run = run) -> None:
         """Read it for the first time; `start` begins to follow it.
@@ -38,13 +38,13 @@ class Follower:
         Thread(target=self._follow, name="topology", daemon=True).start()
 
     def stop(self) -> None:
-        """Follow it no longer; a look that is under way is not waited for."""
+        """Stop following; do not wait for a read in progress."""
         self._stopped.set()
 
     def news(self) -> News | None:
-        """Return the next topology to go over to, or what is wrong with it; None if nothing is new.
+        """Return the next topology to apply, or its error; None if nothing is new.
 
-        What was wrong and is right again is told by the topology that it had, or has now.
+        When an error is over, this returns the topology, changed or not.
         """
         try:
             return self._news.get_nowait()
@@ -52,7 +52,7 @@ class Follower:
             return None
 
     def look(self) -> None:
-        """Look once; what is new is put where `news` finds it."""
+        """Read once; store what is new for `news`."""
         try:
             found = self._watch.look()
         except TopologyError as error:

@@ -1,4 +1,4 @@
-"""The network that is coordinated: hosts, switches, links, and the spanning tree that carries.
+"""The coordinated network: hosts, switches, links, and the spanning tree that carries traffic.
 
 Hosts and links are numbered in the topology's order; names are for people and files. Physical
 link i is two directed links: ``2 * i`` from its `a` to its `b`, ``2 * i + 1`` from `b` to `a`.
@@ -23,7 +23,7 @@ __all__ = ["Host", "Link", "Paths", "Switch", "Topology"]
 class Topology:
     """Switches, hosts and links; `tree` are the links that carry traffic, None for all of them.
 
-    Call `check` before the rest: that takes for granted that nothing is wrong.
+    Call `check` first: the other methods assume a valid topology.
     """
 
     switches: tuple[Switch, ...]
@@ -32,10 +32,10 @@ class Topology:
     tree: frozenset[int] | None = None
 
     def check(self, *, tree_to_come: bool = False) -> None:
-        """Find the first mistake, if there is one; loops are none if the tree is to come.
+        """Find the first mistake, if any; allow loops if the tree is read later.
 
         Raises:
-            TopologyError: names the table, the key, the problem and the way to mend it.
+            TopologyError: names the table, the key, the problem and the fix.
         """
         check(self.switches, self.hosts, self.links, self.tree, tree_to_come=tree_to_come)
 
@@ -57,7 +57,7 @@ class Topology:
         return self._host_links[host]
 
     def host_of(self, address: str) -> int | None:
-        """Return the host on which the VM of an IPv4 or IPv6 address is; None if unknown.
+        """Return the host that has the VM of an IPv4 or IPv6 address; None if unknown.
 
         Raises:
             ValueError: the text is no address.
@@ -66,24 +66,24 @@ class Topology:
         return self._addresses.get(str(ip_address(address))) if known is None else known
 
     def host_index(self, name: str) -> int | None:
-        """Return the number of a host; None if there is none of that name."""
+        """Return the number of a host; None if the name is unknown."""
         index = self.node_indices.get(name)
         return None if index is None or index >= len(self.hosts) else index
 
     def safe_share_bps(self, source: int, destination: int) -> int:
         """Return the rate at which a host may send to one other without ever congesting a link.
 
-        It is the least capacity along the path divided by the hosts whose traffic may cross: even
-        if all send at once, none gets more than it can carry. A host that sends to several at
-        once divides what they share: see `safe_shares_bps`. In bits/s, rounded down; within a
-        host it is that host's rate.
+        It is the least, over the links of the path, of the capacity divided by the number of hosts
+        that may send across the link: even if all send at once, no link is overloaded. A host that
+        sends to several at once divides its shares: see `safe_shares_bps`. In bits/s, rounded down;
+        within a host it is that host's rate.
         """
         return self.safe_shares_bps(source, (destination,))[0]
 
     def safe_shares_bps(self, source: int, destinations: Sequence[int]) -> tuple[int, ...]:
         """Return the rates at which a host may send to several hosts at once, in their order.
 
-        On each link the host's share is divided by those of its destinations that lie behind it.
+        On each link the host's share is divided by the number of its destinations behind the link.
         In bits/s, rounded down.
         """
         paths = [self.spanning.path(source, destination) for destination in destinations]
@@ -95,21 +95,21 @@ class Topology:
         )
 
     def link_shares_bps(self, source: int, destination: int) -> tuple[tuple[int, int], ...]:
-        """Return the links on the way to a host with what is safe on each, in bits/s.
+        """Return the links on the path to a host with the safe rate of each, in bits/s.
 
-        That is the link's capacity divided by the hosts whose traffic may cross it.
+        That is the link's capacity divided by the number of hosts that may send across it.
         """
         path = self.spanning.path(source, destination)
         return tuple((link, self._share_bps(link)) for link in path)
 
     def digest(self) -> bytes:
-        """Return 32 bytes that two topologies share if and only if they say the same."""
+        """Return 32 bytes that two topologies share if and only if they are equal."""
         return _digest(self.switches, self.hosts, self.links, list(self.active_links))
 
     def hosts_digest(self) -> bytes:
         """Return 32 bytes that two topologies share if and only if they number the same hosts.
 
-        It stays while links, the tree or addresses change.
+        It does not change when links, the tree or addresses change.
         """
         return _digest([host.name for host in self.hosts])
 
@@ -156,7 +156,7 @@ class Paths:
     __slots__ = ("_tree",)
 
     def __init__(self, topology: Topology) -> None:
-        """Take the tree of a topology that has been checked."""
+        """Take the tree of a checked topology."""
         self._tree = topology.spanning
 
     def path(self, source: int, destination: int) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Topologies of regular shapes, made in memory: the paper's, and those that tests need."""
+"""Topologies of regular shapes, created in memory: the paper's, and those for tests."""
 
 from collections.abc import Iterable, Sequence
 from ipaddress import ip_address

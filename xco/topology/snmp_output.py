@@ -1,6 +1,6 @@
-"""Understands what a managed switch says of its ports by SNMP, as snmpbulkwalk prints it.
+"""Parses what snmpbulkwalk prints of a managed switch's ports.
 
-Its bridge tells the spanning tree (BRIDGE-MIB, RFC 4188), its interfaces their names and speeds
+Its bridge gives the spanning tree (BRIDGE-MIB, RFC 4188), its interfaces their names and speeds
 (IF-MIB, RFC 2863), and LLDP its neighbours (LLDP-MIB, IEEE 802.1AB-2005).
 """
 
@@ -18,7 +18,7 @@ LLDP_HERE: Final = "1.0.8802.1.1.2.1.3.7.1"
 LLDP_THERE: Final = "1.0.8802.1.1.2.1.4.1.1"
 
 TABLES: Final = (PORT_STATE, PORT_INTERFACE, NAME, SPEED, OPERATES, LLDP_HERE, LLDP_THERE)
-"""What is read of a switch."""
+"""Tables read from a switch."""
 
 Walks = Mapping[str, Mapping[str, str]]
 """By table, by index: the value."""
@@ -34,7 +34,7 @@ _ID_KIND_THERE, _ID_THERE, _DESCRIPTION_THERE, _SYSTEM_THERE = "6", "7", "8", "9
 
 
 def parse_walk(text: str, table: str) -> dict[str, str]:
-    """Return by index what ``snmpbulkwalk -Oneq`` prints of a table; "" if it has none."""
+    """Return by index the output of ``snmpbulkwalk -Oneq`` for a table; "" if empty."""
     start = f".{table}."
     pairs = (line.partition(" ") for line in text.splitlines() if line.startswith(start))
     return {place.removeprefix(start): value.strip().strip('"') for place, _, value in pairs}
@@ -68,7 +68,7 @@ def port_speeds(walks: Walks) -> dict[str, int]:
 def neighbours(walks: Walks) -> dict[str, tuple[str, str]]:
     """Return by port the system and the port at its other end.
 
-    A neighbour that does not give its name is left out; of several on a port, none is taken.
+    A neighbour that does not give its name is omitted; a port with several neighbours has none.
     """
     here = _local_ports(walks)
     heard: dict[str, list[tuple[str, str]]] = {}
@@ -80,7 +80,7 @@ def neighbours(walks: Walks) -> dict[str, tuple[str, str]]:
 
 
 def _local_ports(walks: Walks) -> dict[str, str]:
-    """Return the names of LLDP's ports: their numbers need not be those of the interfaces."""
+    """Return the names of LLDP's ports: their numbers may differ from those of the interfaces."""
     known = frozenset(walks[NAME].values())
     ports = {}
     for column, number, name in _cells(walks[LLDP_HERE]):
@@ -94,7 +94,7 @@ def _local_ports(walks: Walks) -> dict[str, str]:
 
 
 def _port_there(table: Mapping[str, str], index: str) -> str:
-    """Return the neighbour's port by its interface's name, or else by its description."""
+    """Return the neighbour's port by its interface name, or else by its description."""
     if table.get(f"{_ID_KIND_THERE}.{index}") == _INTERFACE_NAME:
         return table.get(f"{_ID_THERE}.{index}", "")
     return table.get(f"{_DESCRIPTION_THERE}.{index}", "")

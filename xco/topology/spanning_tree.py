@@ -1,7 +1,7 @@
-"""A rooted spanning tree on node numbers: paths by parent pointers, and who may cross a link.
+"""A rooted spanning tree on node numbers: paths by parent pointers, and hosts per link side.
 
-All pairs of 50,000 hosts would fill the memory with paths; a parent and a depth for each node
-answer the same questions, in as many steps as a path has links.
+Paths for all pairs of 50,000 hosts would fill the memory. A parent and a depth for each node answer
+the same questions, in as many steps as a path has links.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ class Tree:
     __slots__ = ("_below", "_child", "_depth", "_hosts", "_parent", "_uplink")
 
     def __init__(self, nodes: int, hosts: int, ends: Mapping[int, tuple[int, int]]) -> None:
-        """Root the tree that the links of these numbers and ends form, at the last node.
+        """Root the tree of links with these numbers and ends at the last node.
 
         Raises:
             ValueError: the links do not form one tree over all nodes.
@@ -48,7 +48,7 @@ class Tree:
         return (*up, *reversed(down))
 
     def senders(self, directed: int) -> int:
-        """Return the number of hosts on the side from which the directed link comes.
+        """Return the number of hosts on the sending side of the directed link.
 
         Only they can send across it. A link outside the tree has none.
         """

@@ -1,7 +1,7 @@
-"""The active spanning tree as the switches themselves see it, and what their ports can carry.
+"""The active spanning tree as the switches see it, and the capacity of their ports.
 
-A link carries traffic if the port at each end that could be read forwards. Ports are found by the
-names in the file, or by what LLDP heard on them.
+A link carries traffic if the port forwards at each end that could be read. Ports are found by the
+names in the file, or by their LLDP neighbours.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,12 +16,12 @@ from xco.topology.graph import Topology
 from xco.units import format_rate
 
 _WORDS: Final = {"disabled": "down"}
-"""A bridge calls a port disabled that has no carrier."""
+"""A bridge calls a port without a carrier disabled."""
 
 
 @dataclass(frozen=True)
 class SwitchView:
-    """What was read of a switch: by port its state, its speed in bits/s, and its neighbour."""
+    """A switch's data: by port its state, its speed in bits/s, and its neighbour."""
 
     switch: str
     states: Mapping[str, str]
@@ -33,7 +33,7 @@ class SwitchView:
 def with_tree(topology: Topology, views: Iterable[SwitchView], file: str = "topology") -> Topology:
     """Return the topology with the spanning tree that its switches use now.
 
-    A link of which no end was read is in the tree as before.
+    A link with no end read keeps its part in the tree.
 
     Raises:
         TreeError: a port cannot be found, is not settled yet, or is slower than its link
@@ -55,7 +55,7 @@ def with_tree(topology: Topology, views: Iterable[SwitchView], file: str = "topo
 
 
 class _Reader:
-    """Finds for each link the ports at its ends, and judges them."""
+    """Finds for each link the ports at its ends, and checks them."""
 
     def __init__(self, views: Mapping[str, SwitchView], file: str) -> None:
         self._views, self._file = views, file
@@ -63,12 +63,12 @@ class _Reader:
             self._check_settled(view)
 
     def carries(self, index: int, link: Link, *, before: bool) -> bool:
-        """Return whether all ends that were read forward; as before, if none was."""
+        """Return whether all ends that were read forward; as before, if none was read."""
         states = [view.states[port] for view, port in self._ports(index, link)]
         return all(state == FORWARDING for state in states) if states else before
 
     def blamed(self, topology: Topology, error: TopologyError) -> TreeError:
-        """Return what is wrong with a tree in terms of the ports that make it so."""
+        """Return a tree's mistake in terms of the ports that cause it."""
         is_loop = error.key.startswith("link[")
         node = error.key.partition(".")[2]
         closed = [] if is_loop else list(self._closed(topology, node))
@@ -84,7 +84,7 @@ class _Reader:
         return TreeError(self._file, error.key, problem, fix)
 
     def _closed(self, topology: Topology, node: str) -> Iterator[str]:
-        """Yield the ports that keep a node, and what hangs on it, apart from all others."""
+        """Yield the ports that separate a node, and the nodes joined to it, from all others."""
         part = _reached(topology, node)
         for index, link in enumerate(topology.links):
             if (link.a in part) != (link.b in part):
@@ -123,7 +123,7 @@ class _Reader:
         return found[0]
 
     def _check_speed(self, index: int, link: Link, view: SwitchView, port: str) -> None:
-        """See that a link does not claim more than its port can carry."""
+        """Check that a link does not claim more than its port can carry."""
         speed = view.speeds_bps.get(port)
         if speed is not None and link.capacity_bps > speed:
             said, real = format_rate(link.capacity_bps), format_rate(speed)

@@ -1,4 +1,4 @@
-"""Follows a topology at run time: its file, and the tree of its switches where they can be read."""
+"""Follows a topology at run time: its file, and its switches' tree if they can be read."""
 
 from pathlib import Path
 
@@ -11,9 +11,9 @@ Stamp = tuple[int, int, int]
 
 
 class TopologyWatch:
-    """Keeps the last topology that was right, and says when there is another.
+    """Keeps the last valid topology, and reports changes.
 
-    `look` asks each switch anew, but parses the file only when it is another one.
+    `look` asks each switch again, but parses the file only when it has changed.
     """
 
     def __init__(self, path: Path, run: Run = run) -> None:
@@ -29,11 +29,11 @@ class TopologyWatch:
 
     @property
     def asks_agents(self) -> bool:
-        """Whether switches are read by SNMP, which costs them more than a bridge is asked."""
+        """Whether switches are read by SNMP, which loads them more than reading a bridge does."""
         return any(isinstance(source, SnmpSource) for source in self._file.sources)
 
     def look(self) -> Topology | None:
-        """Read it anew; return it if it has changed. An error leaves the last one in force.
+        """Read it again; return it if it has changed. An error leaves the last one in force.
 
         Raises:
             TopologyError: the file is wrong now.
@@ -58,8 +58,8 @@ class TopologyWatch:
 
 
 def renumbered(before: Topology, after: Topology) -> tuple[int | None, ...]:
-    """Return by each host's number before its number after; None for one that is gone.
+    """Return each host's new number by its old one; None for a removed host.
 
-    A host is the same if its name is: its VMs may have moved.
+    Hosts are identified by name: their VMs may have moved.
     """
     return tuple(after.host_index(host.name) for host in before.hosts)

@@ -8,12 +8,12 @@
 #include <unistd.h>
 
 static const char CONTEXT[crypto_kdf_CONTEXTBYTES + 1] = "xcohost_";
-static const uint8_t HEAD[6] = {'X', 'C', 'O', 'H', 1, 0}; // of a host's key file, then its number
+static const uint8_t HEAD[6] = {'X', 'C', 'O', 'H', 1, 0}; // begins a host's key file
 
 _Static_assert(XCO_KEY_BYTES == crypto_kdf_KEYBYTES, "the master key's length");
 _Static_assert(sizeof HEAD + 2 + 2 * XCO_KEY_BYTES == XCO_HOST_KEY_BYTES, "a host's key file");
 
-// Reads a file; its length, at most `room`, or -1 with errno.
+// Reads a file; returns its length, at most `room`, or -1 with errno.
 static ssize_t read_file(const char *path, uint8_t *bytes, size_t room) {
     const int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0) {
@@ -50,7 +50,7 @@ void xco_host_keys_derive(struct xco_host_keys *keys, const uint8_t master[XCO_K
     (void)crypto_kdf_derive_from_key(keys->down, sizeof keys->down, number + 1, CONTEXT, master);
 }
 
-// What is wrong with the bytes of a host's key file, or NULL.
+// Returns what is wrong with the bytes of a host's key file, or NULL.
 static const char *judge(const uint8_t *bytes, ssize_t length, uint16_t host) {
     if (length == XCO_KEY_BYTES) {
         return "is a master key; a host needs a key of its own: xco key host";

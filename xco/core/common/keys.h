@@ -1,13 +1,13 @@
-// Keys of the messages: a master key that controllers hold, and two of each host derived from it.
+// Message keys: the controllers' master key, and two keys derived from it for each host.
 //
-// A host's key file holds its number and its own two keys, so that it cannot speak as another host
+// A host's key file holds its number and its own two keys, so that it cannot pose as another host
 // or as the controller. docs/decisions/0062-keys-by-host-and-direction.md
 #ifndef XCO_COMMON_KEYS_H
 #define XCO_COMMON_KEYS_H
 
 #include "common/wire.h"
 
-#define XCO_HOST_KEY_BYTES 72 // of a host's key file
+#define XCO_HOST_KEY_BYTES 72 // size of a host's key file
 
 // The keys of one host's messages.
 struct xco_host_keys {

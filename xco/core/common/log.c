@@ -1,4 +1,4 @@
-// Says lines on standard error without waiting.
+// Writes lines to standard error without waiting.
 #include "common/log.h"
 
 #include <errno.h>
@@ -17,14 +17,14 @@ void xco_log_name(const char *name) {
     program = name;
 }
 
-// A line for which there is no room is dropped: gates do not wait for who reads the log. The file
-// may be shared, so it is not made non-blocking itself.
+// Drops a line if the pipe is full: gates do not wait for the reader of the log. The file may be
+// shared, so this does not make it non-blocking.
 static void write_line(const char *line, size_t length) {
     struct pollfd place = {.fd = STDERR_FILENO, .events = POLLOUT};
     bool sent = send(STDERR_FILENO, line, length, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
     if (!sent && errno == ENOTSOCK && poll(&place, 1, 0) == 1 && (place.revents & POLLOUT) != 0) {
         ssize_t written = write(STDERR_FILENO, line, length);
-        (void)written; // there is nowhere left to say it
+        (void)written; // no way left to report it
     }
 }
 

@@ -1,9 +1,9 @@
-// What messages between the controller and the local coordinators say.
+// Messages between the controller and the local coordinators.
 //
-// One datagram is one message: a header, a body, and an authenticator over both (keyed BLAKE2b of 16
-// bytes; the key is the host's for this direction, see common/keys.h). All numbers are little-endian.
-// Messages are states, not increments: losing one is cured by the next. docs/reference/xco-protocol.md tells
-// the protocol, xco/protocol/wire.py mirrors it.
+// One datagram is one message: a header, a body, and an authenticator over both (keyed BLAKE2b of
+// 16 bytes; the key is the host's for this direction, see common/keys.h). All numbers are
+// little-endian. Messages are states, not increments: the next one makes up for a lost one.
+// docs/reference/xco-protocol.md describes the protocol, xco/protocol/wire.py mirrors it.
 #ifndef XCO_COMMON_MESSAGE_H
 #define XCO_COMMON_MESSAGE_H
 
@@ -13,29 +13,30 @@
 #include "common/place_log.h"
 
 #define XCO_WIRE_VERSION 2
-#define XCO_CONTROLLER 0xffffu   // the header's host in messages of the controller
+#define XCO_CONTROLLER 0xffffu   // the host field of the controller's messages
 #define XCO_HOSTS_MAX 0xfffeu    // hosts are 0 to 0xfffd
 #define XCO_KEY_BYTES 32
 #define XCO_AUTH_BYTES 16
 #define XCO_DIGEST_BYTES 32
 #define XCO_HEADER_BYTES 32
-#define XCO_ENTRIES_MAX 64       // destinations in one report or directive
-#define XCO_LOCATED_MAX 34       // addresses in one PLACES or MAP
+#define XCO_ENTRIES_MAX 64       // most destinations in one report or directive
+#define XCO_LOCATED_MAX 34       // most addresses in one PLACES or MAP
 #define XCO_DATAGRAM_MAX 856     // a directive of 64 entries; below every usual MTU
-#define XCO_TIME_MAX (UINT64_C(1) << 61) // times and durations are below: sums of four cannot overflow
+#define XCO_TIME_MAX (UINT64_C(1) << 61) // times stay below: sums of four cannot overflow
 
 enum xco_type {
-    XCO_HELLO = 1,     // host to controller: let me join
-    XCO_WELCOME = 2,   // controller to host: you did, or why not
-    XCO_REPORT = 3,    // host to controller: all that waits here
-    XCO_DIRECTIVE = 4, // controller to host: what may be sent
+    XCO_HELLO = 1,     // host to controller: request to join
+    XCO_WELCOME = 2,   // controller to host: joined, or why not
+    XCO_REPORT = 3,    // host to controller: the whole backlog here
+    XCO_DIRECTIVE = 4, // controller to host: what the host may send
     XCO_LEAVE = 5,     // host to controller: do not schedule me
     XCO_PLACES = 6,    // host to controller: which addresses are behind me, since a version
     XCO_MAP = 7,       // controller to host: which address is at which host, since a version
 };
 
-// What a directive permits from start_ns to end_ns. Before start_ns the directive before it goes on
-// (to its own end); after end_ns everything coordinated is closed. end_ns 0: until the next one.
+// What a directive permits from start_ns to end_ns. Before start_ns the preceding directive stays
+// in force (up to its own end). After end_ns all coordinated gates are closed. end_ns 0: until the
+// next one.
 enum xco_mode {
     XCO_CLOSED = 0, // nothing
     XCO_SLICE = 1,  // the entries' destinations at the entries' rates: a timeslice
@@ -47,19 +48,19 @@ enum xco_strategy { XCO_TIMESLICE = 0, XCO_BY_RATE = 1, XCO_HYBRID = 2 };
 
 enum xco_welcome_status {
     XCO_JOINED = 0,
-    XCO_TOPOLOGY_DIFFERS = 1, // the host's topology file is not the controller's
+    XCO_TOPOLOGY_DIFFERS = 1, // the host's topology file differs from the controller's
     XCO_UNKNOWN_HOST = 2,     // the topology has no host of this index
-    XCO_HELLO_FIRST = 3,      // this controller does not know you yet, or no more: say HELLO
+    XCO_HELLO_FIRST = 3,      // this controller does not know you (any longer): say HELLO
 };
 
 // Bits of a report's flags.
-#define XCO_FLAG_FELL_BACK 0x1u // was silent for too long: the host keeps to its safe shares
-#define XCO_FLAG_MORE 0x2u      // more destinations wait than a report has room for
+#define XCO_FLAG_FELL_BACK 0x1u // silence lasted too long: the host keeps to its safe shares
+#define XCO_FLAG_MORE 0x2u      // more destinations wait than fit into a report
 
 struct xco_header {
     uint8_t type;      // enum xco_type
-    uint16_t host;     // who sends: a host's index, or XCO_CONTROLLER
-    uint64_t epoch;    // controller: its own; host: the highest that it has heard (0: none)
+    uint16_t host;     // the sender: a host's index, or XCO_CONTROLLER
+    uint64_t epoch;    // controller: its own; host: the highest it has heard (0: none)
     uint64_t sequence; // rises with every datagram of a sender; hosts start at Unix nanoseconds
     uint64_t sent_ns;  // the sender's CLOCK_MONOTONIC
 };
@@ -69,19 +70,19 @@ struct xco_hello {
 };
 
 struct xco_welcome {
-    uint16_t to;               // the host that is answered
+    uint16_t to;               // the host being answered
     uint8_t status;            // enum xco_welcome_status
     uint8_t strategy;          // enum xco_strategy
     uint64_t slice_ns;         // length of a timeslice
-    uint64_t silence_ns;       // without a directive for so long, a host falls back
-    uint64_t echo_sent_ns;     // sent_ns of the message that is answered, host's clock
+    uint64_t silence_ns;       // a host falls back after this long without a directive
+    uint64_t echo_sent_ns;     // sent_ns of the message being answered, host's clock
     uint64_t echo_received_ns; // when that arrived, controller's clock
 };
 
 struct xco_waiting {
     uint16_t destination;   // host
-    uint32_t backlog_bytes; // in the gate's queue; saturates
-    uint32_t rate_kbps;     // sent of late, kbit/s
+    uint32_t backlog_bytes; // bytes in the gate's queue; saturates
+    uint32_t rate_kbps;     // recent send rate, kbit/s
 };
 
 struct xco_report {
@@ -89,7 +90,7 @@ struct xco_report {
     uint16_t count;
     uint64_t directive_sequence; // of the newest directive heard in this epoch; 0: none
     uint64_t gave_up_sequence;   // of the directive whose slice is given up; 0: none
-    uint64_t free_ns;            // when that slice ends, controller's clock; 0: at once
+    uint64_t free_ns;            // when that slice ends, controller's clock; 0: immediately
     struct xco_waiting entries[XCO_ENTRIES_MAX];
 };
 
@@ -99,7 +100,7 @@ struct xco_permit {
 };
 
 struct xco_directive {
-    uint16_t to;  // the host that it is for; another one must not obey it
+    uint16_t to;  // the receiving host; no other host may obey it
     uint8_t mode; // enum xco_mode
     uint16_t count;
     uint64_t start_ns;         // controller's clock
@@ -109,15 +110,15 @@ struct xco_directive {
     struct xco_permit entries[XCO_ENTRIES_MAX];
 };
 
-// What has changed of a log (common/place_log.h) between two of its versions. Of PLACES the values are the
-// host itself, or XCO_NOWHERE.
+// The changes of a log (common/place_log.h) between two of its versions. In PLACES the values are
+// the host itself, or XCO_NOWHERE.
 struct xco_map {
-    uint16_t to; // the host that it is for; of PLACES XCO_CONTROLLER
+    uint16_t to; // the receiving host; in PLACES XCO_CONTROLLER
     uint16_t count;
-    uint64_t from;  // what the reader must have to go on with it; 0: it begins anew
-    uint64_t until; // what the reader has then
-    uint64_t last;  // what there is; `until` below it: more follows
-    uint64_t heard; // of the reader's own log: what the writer has
+    uint64_t from;  // the version that the reader must have; 0: start over
+    uint64_t until; // the version that the reader has then
+    uint64_t last;  // the newest version; `until` below it: more follows
+    uint64_t heard; // the writer's version of the reader's own log
     struct xco_located entries[XCO_LOCATED_MAX];
 };
 

@@ -8,15 +8,15 @@
 
 enum xco_place_kind { XCO_PLACE_MAC = 1, XCO_PLACE_IP = 2 };
 
-/* An address of a VM or host. IPv4 is mapped into IPv6 (RFC 4291, 2.5.5.2); a MAC stands first. */
+/* An address of a VM or host. IPv4 is mapped into IPv6 (RFC 4291, 2.5.5.2); a MAC comes first. */
 struct xco_place {
     __u8 address[16];
-    __u16 vlan; /* the outermost tag's; 0: none; XCO_ANY_VLAN: whatever it is */
+    __u16 vlan; /* the outermost tag's; 0: none; XCO_ANY_VLAN: any */
     __u8 kind;  /* enum xco_place_kind */
     __u8 reserved;
 };
 
-/* Says in `kinds` that there is an address of this kind, in this VLAN or in any. */
+/* Notes in `kinds` that an address of this kind exists, in this VLAN or in any. */
 #define XCO_KIND_BIT(kind, vlan) (1u << (2u * (kind) + ((vlan) != XCO_ANY_VLAN)))
 
 #endif

@@ -47,7 +47,7 @@ uint16_t xco_place_log_find(const struct xco_place_log *log, const struct xco_pl
                : log->entries[number_of(log, place)].located.host;
 }
 
-// Takes an entry out of the order of versions.
+// Removes an entry from the order of versions.
 static void take_out(struct xco_place_log *log, uint32_t number) {
     struct xco_place_entry *entry = &log->entries[number];
     *(entry->older == 0 ? &log->oldest : &log->entries[entry->older].newer) = entry->newer;
@@ -86,7 +86,7 @@ void xco_place_log_clear(struct xco_place_log *log) {
     }
 }
 
-// Forgets the oldest of those that are nowhere; false if there is none.
+// Forgets the oldest address that is at no host; false if there is none.
 static bool forget(struct xco_place_log *log) {
     uint32_t number = log->oldest;
     while (number != 0 && log->entries[number].located.host != XCO_NOWHERE) {
@@ -131,7 +131,7 @@ bool xco_place_log_set(struct xco_place_log *log, const struct xco_place *place,
     return true;
 }
 
-// Returns the first entry after a version; most readers are nearly at the end.
+// Returns the first entry after a version; searches from the newest, near most readers.
 static uint32_t first_after(const struct xco_place_log *log, uint64_t version) {
     uint32_t number = version == 0 ? log->oldest : log->newest, found = 0;
     if (version == 0) {

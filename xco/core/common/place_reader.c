@@ -1,4 +1,4 @@
-// What readers and writers of logs of addresses do with a message.
+// Reads and fills messages with logs of addresses.
 #include "common/place_reader.h"
 
 bool xco_place_reader_init(struct xco_place_reader *reader, uint32_t room) {

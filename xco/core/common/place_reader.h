@@ -1,4 +1,4 @@
-// Follows another's log of addresses by its messages, and fills messages for who follows ours.
+// Follows another's log of addresses by its messages, and fills messages for readers of our log.
 //
 // Messages may be lost: each names the version that the reader must have. Pure.
 #ifndef XCO_COMMON_PLACE_READER_H
@@ -6,24 +6,24 @@
 
 #include "common/wire.h"
 
-// How far another's log was read.
+// How far another's log has been read.
 struct xco_place_reader {
     uint64_t have;
     bool anew;                 // it is being read from its beginning
-    struct xco_place_log seen; // where everything is that was read since then
+    struct xco_place_log seen; // all locations read since then
 };
 
 // `room` as for a log; false: no memory.
 bool xco_place_reader_init(struct xco_place_reader *reader, uint32_t room);
 void xco_place_reader_free(struct xco_place_reader *reader);
 
-// Notes a message; whether its entries are to be taken: they follow what was read, or begin anew.
+// Notes a message; returns whether to take its entries: they follow what was read, or start over.
 bool xco_place_reader_follow(struct xco_place_reader *reader, const struct xco_map *map);
 
-// Whether the log was read from its beginning to its end; once. What is not in `seen` is no more.
+// Whether the log has been read from beginning to end; true once. Addresses not in `seen` are gone.
 bool xco_place_reader_is_whole(struct xco_place_reader *reader, const struct xco_map *map);
 
-// Fills a message with what a reader lacks that has read up to `heard`.
+// Fills a message with the changes that a reader at version `heard` lacks.
 void xco_place_fill(const struct xco_place_log *log, uint64_t heard, struct xco_map *map);
 
 #endif

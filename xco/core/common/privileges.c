@@ -1,4 +1,4 @@
-// Gives up what a program does not need after its start: capabilities, and calls that only an
+// Drops what a program does not need after its start: capabilities, and system calls that only an
 // intruder would make.
 #include "common/privileges.h"
 
@@ -14,7 +14,7 @@
 
 #if defined(__x86_64__)
 #define ARCHITECTURE AUDIT_ARCH_X86_64
-#define FOREIGN 0x40000000u // calls of x32 have other numbers
+#define FOREIGN 0x40000000u // x32 system calls have other numbers
 #elif defined(__aarch64__)
 #define ARCHITECTURE AUDIT_ARCH_AARCH64
 #define FOREIGN UINT32_MAX
@@ -51,11 +51,11 @@ static bool deny_calls(void) {
 }
 #else
 static bool deny_calls(void) {
-    return true; // numbers of calls are known for the architectures above alone
+    return true; // system call numbers are known only for the architectures above
 }
 #endif
 
-// Of a program that is not root's, there may be nothing to drop and no right to drop it.
+// A program without root may have nothing to drop and no right to drop it.
 static void bound(uint64_t keep) {
     for (unsigned capability = 0; capability < 64; capability++) {
         if ((keep >> capability & 1) == 0) {

@@ -1,4 +1,4 @@
-// Gives up what a program does not need after its start.
+// Drops what a program does not need after its start.
 #ifndef XCO_COMMON_PRIVILEGES_H
 #define XCO_COMMON_PRIVILEGES_H
 
@@ -7,9 +7,9 @@
 
 #define XCO_KEEP(capability) (UINT64_C(1) << (capability))
 
-// Keeps of all capabilities (linux/capability.h) only those of a mask, and lets no program be run, no
-// process be traced, and nothing be mounted or loaded into the kernel. It holds for the calling
-// thread and those that it starts later: call it before any other is started. False with errno.
+// Keeps only the capabilities (linux/capability.h) of a mask. Forbids running programs, tracing
+// processes, mounting, and loading anything into the kernel. It holds for the calling thread and
+// those that it starts later: call it before starting any other. False with errno.
 //
 // mlockall(MCL_FUTURE) counts later memory against RLIMIT_MEMLOCK without CAP_IPC_LOCK.
 bool xco_privileges_drop(uint64_t keep);

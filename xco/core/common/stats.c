@@ -17,14 +17,14 @@ static size_t file_bytes(const struct xco_stats_layout *layout) {
            (layout->fields + layout->rows * layout->columns) * sizeof(uint64_t);
 }
 
-// Maps a new file of the size given; NULL with errno.
+// Maps a new file of the given size; NULL with errno.
 static void *map_new(const char *path, size_t bytes) {
     (void)unlink(path);
     const int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (file < 0) {
         return NULL;
     }
-    // a page that finds no room on a full file system when it is first written kills its writer
+    // reserve the space: a first write to a page on a full file system kills the writer
     int problem = posix_fallocate(file, 0, (off_t)bytes);
     void *mapping = MAP_FAILED;
     if (problem == 0) {

@@ -25,7 +25,7 @@ _Static_assert(XCO_KEY_BYTES == crypto_generichash_KEYBYTES, "the key's length")
 _Static_assert(XCO_HEADER_BYTES + DIRECTIVE_BYTES + XCO_ENTRIES_MAX * PERMIT_BYTES +
                        XCO_AUTH_BYTES == XCO_DATAGRAM_MAX, "the longest message");
 
-// Writes and reads go through a cursor; the lengths are checked before.
+// Writes and reads go through a cursor; the lengths have been checked before.
 static void put(uint8_t **at, uint64_t value, size_t bytes) {
     for (size_t i = 0; i < bytes; i++) {
         *(*at)++ = (uint8_t)(value >> (8 * i));

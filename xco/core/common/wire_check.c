@@ -1,4 +1,4 @@
-// The rules that a message keeps, whichever way it goes: ranges, times, destinations named once.
+// Rules of messages in both directions: ranges, times, destinations named once.
 #include "common/wire_check.h"
 
 #include <string.h>
@@ -31,7 +31,7 @@ static bool welcome_is_sound(const struct xco_welcome *welcome) {
             welcome->echo_received_ns) < XCO_TIME_MAX;
 }
 
-// Notes a destination; false: it is no host, or was noted before.
+// Notes a destination; false: it is not a host, or was noted before.
 static bool note(uint64_t *seen, uint16_t destination) {
     const uint64_t bit = UINT64_C(1) << (destination % 64);
     if (destination >= XCO_HOSTS_MAX || (seen[destination / 64] & bit) != 0) {
@@ -41,8 +41,8 @@ static bool note(uint64_t *seen, uint16_t destination) {
     return true;
 }
 
-// Whether the destinations of `count` entries of `stride` bytes are hosts, each named once. All bits
-// are 0 again afterwards, which costs less than to clear 8 KiB for each message.
+// Whether the destinations of `count` entries of `stride` bytes are hosts, each named once. All
+// bits are 0 again afterwards, which costs less than clearing 8 KiB for each message.
 static bool destinations_are_sound(const void *entries, size_t stride, size_t count) {
     static _Thread_local uint64_t seen[(XCO_CONTROLLER + 1) / 64];
     uint16_t destinations[XCO_ENTRIES_MAX];
@@ -84,7 +84,7 @@ static bool directive_is_sound(const struct xco_directive *directive) {
                                   directive->count);
 }
 
-// An address of a single station, whose unused bytes are 0.
+// An address of a single station, with its unused bytes 0.
 static bool place_is_sound(const struct xco_place *place) {
     static const uint8_t nothing[sizeof place->address];
     const bool mac = place->kind == XCO_PLACE_MAC;

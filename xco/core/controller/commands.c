@@ -1,4 +1,4 @@
-// Commands on a Unix socket of packets: who may open the socket's file may command.
+// Commands on a Unix socket of packets: access to the socket's file permits commands.
 #include "controller/commands.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ bool xco_command_open(struct xco_shell *shell, char problem[XCO_CONFIG_PROBLEM_B
         return failed(problem, path);
     }
     memcpy(address.sun_path, path, strlen(path));
-    (void)unlink(path); // of a loop that was killed; the lease keeps two from running
+    (void)unlink(path); // left by a killed loop; the lease keeps two from running
     shell->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (shell->listener < 0 ||
         bind(shell->listener, (const struct sockaddr *)&address, sizeof address) != 0 ||
@@ -57,7 +57,7 @@ void xco_command_close(struct xco_shell *shell) {
 void xco_command_accept(struct xco_shell *shell) {
     const int client = accept4(shell->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (client < 0) {
-        return; // it went away again
+        return; // the client has disconnected again
     }
     for (size_t i = 0; i < XCO_CLIENTS_MAX; i++) {
         if (shell->clients[i] < 0 && xco_shell_watch(shell, client)) {
@@ -83,7 +83,7 @@ static bool raise_epoch(struct xco_shell *shell, const char *text) {
     return *end == '\0' && xco_node_raise(&shell->node, xco_shell_now(), epoch);
 }
 
-// Carries out one command; returns what went wrong, or NULL.
+// Carries out one command; returns the error, or NULL.
 static const char *obey(struct xco_shell *shell, const char *command,
                         char problem[XCO_CONFIG_PROBLEM_BYTES]) {
     if (strcmp(command, "ping") == 0) {
@@ -131,7 +131,7 @@ bool xco_command_serve(struct xco_shell *shell, int descriptor) {
     char command[256];
     const ssize_t length = recv(descriptor, command, sizeof command - 1, MSG_DONTWAIT);
     if (length < 0 && errno == EAGAIN) {
-        return true; // the event was its predecessor's
+        return true; // the event was for the slot's previous client
     }
     if (length <= 0) {
         forget(shell, descriptor);

@@ -26,7 +26,7 @@ struct key {
 };
 
 #define MINUTE_NS UINT64_C(60000000000)
-#define SLICE_MOST_NS UINT64_C(10000000) // gates bound what a slice sends up to here (qdisc/tree.c)
+#define SLICE_MOST_NS UINT64_C(10000000) // up to here gates bound what a slice sends (qdisc/tree.c)
 #define CORE(field) offsetof(struct xco_controller_config, core.field)
 #define SHELL(field) offsetof(struct xco_controller_config, field)
 
@@ -55,7 +55,7 @@ static const struct key KEYS[] = {
     {"command", TEXT, SHELL(command_path), 0, 0},
 };
 
-// What is gathered while reading.
+// Values collected while reading.
 struct reading {
     struct xco_controller_config *config;
     uint64_t hosts;
@@ -207,7 +207,7 @@ static bool read_line(struct reading *reading, char *line, const char *path, uns
     return why == NULL;
 }
 
-// What no single line can say.
+// Checks that need more than one line.
 static const char *check_whole(const struct xco_controller_config *config) {
     const struct xco_control_settings *core = &config->core;
     if (core->epoch == 0 || core->epoch_most == 0 || core->slice_ns == 0 || core->silence_ns == 0 ||
@@ -232,7 +232,7 @@ static void default_weights(struct reading *reading) {
     }
 }
 
-// Makes the network and hands it over; frees what was gathered if that fails.
+// Builds the network and hands it over; frees the collected values if that fails.
 static bool finish(struct reading *reading, const char *path, struct xco_network *network,
                    uint32_t **weights, char problem[XCO_CONFIG_PROBLEM_BYTES]) {
     const char *why = check_whole(reading->config);
@@ -241,7 +241,7 @@ static bool finish(struct reading *reading, const char *path, struct xco_network
         default_weights(reading);
         why = xco_network_build(network, (uint32_t)reading->hosts, (uint32_t)reading->switches,
                                 reading->links, reading->link_count);
-        reading->links = NULL; // the network's, or freed
+        reading->links = NULL; // owned by the network, or freed
     }
     if (why != NULL) {
         (void)snprintf(problem, XCO_CONFIG_PROBLEM_BYTES, "%.256s: %s", path, why);

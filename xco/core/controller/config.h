@@ -1,4 +1,4 @@
-// The loop file: what the Python shell tells the controller's loop, one `key value` a line.
+// The loop file: the Python shell's settings for the controller's loop, one `key value` a line.
 #ifndef XCO_CONTROLLER_CONFIG_H
 #define XCO_CONTROLLER_CONFIG_H
 
@@ -21,8 +21,8 @@ struct xco_controller_config {
     uint32_t realtime;                        // SCHED_FIFO priority; 0: ordinary scheduling
 };
 
-// Reads a loop file. False: `problem` names file, line and what is wrong, and nothing is to be
-// freed. On success the network and the weights (NULL: all 1) are the caller's.
+// Reads a loop file. False: `problem` names file, line and error, and the caller frees nothing. On
+// success the caller owns the network and the weights (NULL: all 1).
 bool xco_controller_config_read(const char *path, struct xco_controller_config *config,
                                 struct xco_network *network, uint32_t **weights,
                                 char problem[XCO_CONFIG_PROBLEM_BYTES]);

@@ -1,4 +1,4 @@
-// Receives and sends datagrams in batches, and remembers where each host's come from.
+// Receives and sends datagrams in batches, and remembers each host's address.
 #include "controller/datagrams.h"
 
 #include <errno.h>
@@ -11,9 +11,9 @@
 #include "controller/shell.h"
 
 #define BATCH 32
-#define BATCHES 4 // a turn: a flood delays no signal, no command and no statistics
-#define CONTROL_BYTES 64        // a stamp, and what else the kernel may add
-#define LONGEST_WAIT_NS 100000000 // older stamps are a step of the wall clock
+#define BATCHES 4 // per turn: a flood delays no signal, no command and no statistics
+#define CONTROL_BYTES 64        // a timestamp, and what else the kernel may add
+#define LONGEST_WAIT_NS 100000000 // older timestamps mean a step of the wall clock
 
 // A batch of datagrams with their addresses.
 struct batch {
@@ -21,7 +21,7 @@ struct batch {
     struct iovec vectors[BATCH];
     struct xco_socket_address addresses[BATCH];
     _Alignas(8) uint8_t control[BATCH][CONTROL_BYTES];
-    uint8_t bytes[BATCH][XCO_DATAGRAM_MAX + 1]; // one more: what is longer shows as too long
+    uint8_t bytes[BATCH][XCO_DATAGRAM_MAX + 1]; // one more: makes oversized datagrams detectable
 };
 
 static void prepare(struct batch *batch) {
@@ -36,21 +36,21 @@ static void prepare(struct batch *batch) {
     }
 }
 
-// Two clocks, read one right after the other.
+// Two clocks, read one directly after the other.
 struct clocks {
     int64_t wall_ns;
     uint64_t now_ns;
 };
 
-// The wall clock is read first: if something comes between, messages seem to arrive later than they
-// did. That only lengthens their way; an arrival too early would make it look the shortest.
+// Read the wall clock first: a delay in between makes messages seem to arrive later than they did.
+// That only lengthens their way; an arrival too early would make it look the shortest.
 static struct clocks read_clocks(void) {
     struct timespec wall;
     (void)clock_gettime(CLOCK_REALTIME, &wall); // cannot fail for this clock
     return (struct clocks){(int64_t)wall.tv_sec * 1000000000 + wall.tv_nsec, xco_shell_now()};
 }
 
-// When the kernel received a datagram, by our clock; now, if it does not say.
+// Returns when the kernel received a datagram, by our clock; now, without a timestamp.
 static uint64_t arrival_ns(struct msghdr *message, const struct clocks *clocks) {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c != NULL; c = CMSG_NXTHDR(message, c)) {
         if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_TIMESTAMPNS) {
@@ -79,7 +79,7 @@ static void receive_one(struct xco_shell *shell, const struct clocks *clocks, st
     *xco_shell_address(shell, host) = batch->addresses[i];
 }
 
-// Does what fell due while messages were read.
+// Does the work that fell due while messages were read.
 static void keep_time(struct xco_shell *shell, struct clocks *clocks) {
     if (xco_shell_now() >= xco_control_deadline(shell->node.core)) {
         *clocks = read_clocks();
@@ -88,7 +88,7 @@ static void keep_time(struct xco_shell *shell, struct clocks *clocks) {
     }
 }
 
-// Takes a batch; whether more may wait.
+// Receives a batch; returns whether more may wait.
 static bool receive_batch(struct xco_shell *shell) {
     struct batch batch;
     prepare(&batch);
@@ -97,7 +97,7 @@ static bool receive_batch(struct xco_shell *shell) {
         batch.messages[i].msg_hdr.msg_controllen = sizeof batch.control[i];
     }
     const int count = recvmmsg(shell->udp, batch.messages, BATCH, MSG_DONTWAIT, NULL);
-    struct clocks clocks = read_clocks(); // after all of them have arrived
+    struct clocks clocks = read_clocks(); // after the arrival of all of them
     for (int i = 0; i < count; i++) {
         receive_one(shell, &clocks, &batch, (size_t)i);
         keep_time(shell, &clocks);
@@ -112,7 +112,7 @@ void xco_shell_receive(struct xco_shell *shell) {
     }
 }
 
-// Fills a batch with what is due to hosts whose address is known.
+// Fills a batch with messages due to hosts with a known address.
 static unsigned collect(struct xco_shell *shell, uint64_t now_ns, struct batch *batch) {
     unsigned count = 0;
     while (count < BATCH) {
@@ -134,7 +134,7 @@ static unsigned collect(struct xco_shell *shell, uint64_t now_ns, struct batch *
     return count;
 }
 
-// Sends a batch. What cannot be sent is counted and let go: the next directive says it again.
+// Sends a batch. Counts and drops what cannot be sent: the next directive repeats it.
 static void send_batch(struct xco_shell *shell, struct batch *batch, unsigned count) {
     unsigned sent = 0;
     while (sent < count) {

@@ -1,4 +1,4 @@
-// Receives and sends datagrams in batches, and remembers where each host's come from.
+// Receives and sends datagrams in batches, and remembers each host's address.
 #ifndef XCO_CONTROLLER_DATAGRAMS_H
 #define XCO_CONTROLLER_DATAGRAMS_H
 
@@ -6,10 +6,10 @@
 
 #include "controller/state.h"
 
-// Takes datagrams that have arrived, so many a turn.
+// Receives datagrams, a limited number per turn.
 void xco_shell_receive(struct xco_shell *shell);
 
-// Sends all that is due.
+// Sends all messages that are due.
 void xco_shell_send(struct xco_shell *shell, uint64_t now_ns);
 
 #endif

@@ -1,6 +1,6 @@
-// A filter in the kernel: what cannot be a message of a host never reaches the controller.
+// A filter in the kernel: drops datagrams that cannot be a host's message.
 //
-// Classic BPF sees a datagram from its UDP header on (8 bytes). A load beyond the end drops.
+// Classic BPF sees a datagram from its UDP header on (8 bytes). A load beyond the end drops it.
 #include "controller/filter.h"
 
 #include <linux/filter.h>

@@ -1,7 +1,7 @@
 // xco-controller: the controller's loop. Usage: xco-controller LOOPFILE [--with-parent]
 //
-// With --with-parent it ends when its standard input does: it does not outlive the shell that holds
-// the lease. Exit codes are those of enum xco_exit.
+// With --with-parent it exits when its standard input closes: it does not outlive the shell that
+// holds the lease. Exit codes are those of enum xco_exit.
 #include <errno.h>
 #include <linux/capability.h>
 #include <sched.h>
@@ -26,8 +26,8 @@
 
 #define EVENTS 16
 
-// Real time where it is permitted; without it the loop works too, with later wake-ups. The
-// statistics say which it is.
+// Use real-time scheduling where permitted; without it the loop works with later wake-ups. The
+// statistics show which it is.
 static void go_realtime(struct xco_shell *shell) {
     const struct sched_param parameters = {.sched_priority = (int)shell->node.config.realtime};
     if (shell->node.config.realtime > 0 && mlockall(MCL_CURRENT | MCL_FUTURE) == 0 &&
@@ -48,7 +48,7 @@ static void set_timer(struct xco_shell *shell) {
                      .tv_nsec = (long)(at % 1000000000u) + (at == 0 ? 1 : 0)}, // 0 disarms
     };
     if (timerfd_settime(shell->timer, TFD_TIMER_ABSTIME, &when, NULL) != 0) {
-        shell->timer_ns = UINT64_MAX; // an instant that cannot be: tried again with the next
+        shell->timer_ns = UINT64_MAX; // an invalid instant: retried with the next one
     }
 }
 

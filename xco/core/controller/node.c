@@ -1,4 +1,4 @@
-// Puts decisions and wire together: authenticates, decodes, encodes, counts what is dropped.
+// Connects decisions and wire: authenticates, decodes, encodes, counts dropped messages.
 #include "controller/node.h"
 
 #include <sodium.h>
@@ -10,7 +10,7 @@
 #include "controller/engine/hosts.h"
 #include "controller/engine/view.h"
 
-// Reads the master key and derives the keys of all hosts; NULL, or what is wrong.
+// Reads the master key and derives the keys of all hosts; NULL, or the error.
 static const char *open_keys(struct xco_node *node) {
     const uint32_t hosts = xco_control_hosts(node->core);
     node->keys = calloc(hosts, sizeof *node->keys);
@@ -104,7 +104,7 @@ static void count_dropped(struct xco_counters *counters, enum xco_wire_result re
     }
 }
 
-// The keys of a host; derived into `room` for one that the topology does not have.
+// Returns the keys of a host; derived into `room` for a host outside the topology.
 static const struct xco_host_keys *keys_of(const struct xco_node *node, uint16_t host,
                                            struct xco_host_keys *room) {
     if (host < xco_control_hosts(node->core)) {

@@ -1,4 +1,4 @@
-// Opens and closes what the loop waits for.
+// Opens and closes the descriptors that the loop waits for.
 #include "controller/shell.h"
 
 #include <arpa/inet.h>
@@ -55,15 +55,15 @@ static bool open_udp(struct xco_shell *shell, char problem[XCO_CONFIG_PROBLEM_BY
     if (!good) {
         return failed(problem, config->listen);
     }
-    // A smaller buffer does as well: what is lost, the next report says again.
+    // A smaller buffer works as well: the next report repeats what is lost.
     (void)setsockopt(shell->udp, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
-    const int on = 1; // without the kernel's stamps, what is read counts as having arrived just now
+    const int on = 1; // without the kernel's timestamps, the arrival is the time of reading
     (void)setsockopt(shell->udp, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on);
-    // On a host with a coordinator directives must not wait at its gates. Refused without
+    // On a host with a coordinator directives must not wait at its gates. Fails without
     // CAP_NET_ADMIN, which only such a host needs to give.
     const int class = XCO_CLASS_ROOT | XCO_MINOR_CONTROL;
     (void)setsockopt(shell->udp, SOL_SOCKET, SO_PRIORITY, &class, sizeof class);
-    (void)xco_filter_attach(shell->udp); // without it, what is no message is dropped here
+    (void)xco_filter_attach(shell->udp); // without it, this process drops the invalid datagrams
     good = xco_shell_watch(shell, shell->udp);
     return good || failed(problem, "epoll");
 }
@@ -121,8 +121,8 @@ struct xco_socket_address *xco_shell_address(struct xco_shell *shell, uint16_t h
     return &shell->addresses[host < hosts ? host : hosts];
 }
 
-// Hosts may have other numbers now, so what was known of their addresses is forgotten. Where to
-// listen, the statistics' and the commands' places stay as they were at the start.
+// Host numbers may have changed, so the addresses are forgotten. The listen address and the paths
+// of statistics and commands stay as they were at the start.
 bool xco_shell_reload(struct xco_shell *shell, char problem[XCO_CONFIG_PROBLEM_BYTES]) {
     const uint32_t hosts = xco_control_hosts(shell->node.core);
     if (!xco_node_reload(&shell->node, shell->path, problem)) {
@@ -131,7 +131,7 @@ bool xco_shell_reload(struct xco_shell *shell, char problem[XCO_CONFIG_PROBLEM_B
     if (!open_addresses(shell) ||
         (hosts != xco_control_hosts(shell->node.core) &&
          !xco_controller_publish_open(shell, problem))) {
-        shell->stopping = true; // half of what it needs is gone
+        shell->stopping = true; // part of its state is lost
         return failed(problem, "out of memory or statistics");
     }
     return true;

@@ -1,4 +1,4 @@
-// What a running controller holds: its node, its descriptors, the addresses of the hosts.
+// The state of a running controller: its node, its descriptors, the addresses of the hosts.
 #ifndef XCO_CONTROLLER_STATE_H
 #define XCO_CONTROLLER_STATE_H
 
@@ -13,16 +13,16 @@
 
 struct xco_socket_address {
     struct sockaddr_storage socket;
-    socklen_t length; // 0: not known
+    socklen_t length; // 0: unknown
 };
 
 struct xco_shell {
     const char *path; // of the loop file
     struct xco_node node;
-    struct xco_socket_address *addresses; // one a host, and one of the last that is none
+    struct xco_socket_address *addresses; // one per host, and one for the last unknown host
     struct xco_stats stats;
     uint64_t publish_ns; // when the statistics are next written
-    uint64_t timer_ns;   // what the timer is set to; UINT64_MAX: nothing
+    uint64_t timer_ns;   // the timer's setting; UINT64_MAX: disarmed
     int epoll;
     int udp;
     int timer;

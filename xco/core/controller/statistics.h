@@ -7,10 +7,10 @@
 
 #include "controller/state.h"
 
-// Opens the statistics file, if the configuration names one; false: `problem` says why it cannot be.
+// Opens the statistics file if the configuration names one; false: `problem` says why it failed.
 bool xco_controller_publish_open(struct xco_shell *shell, char problem[XCO_CONFIG_PROBLEM_BYTES]);
 
-// Writes it, and sets when to write it next.
+// Writes the file, and schedules the next write.
 void xco_controller_publish(struct xco_shell *shell, uint64_t now_ns);
 
 #endif

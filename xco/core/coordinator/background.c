@@ -1,4 +1,4 @@
-// When background work may be done.
+// Permission for background work.
 #include "coordinator/background.h"
 
 #include "coordinator/engine/decide.h"

@@ -1,8 +1,8 @@
-// Which addresses are behind this host's bridge: follows the kernel's forwarding table; part of the
+// Addresses behind this host's bridge: follows the kernel's forwarding table; part of the
 // coordinator's shell.
 //
-// The bridge is the one that the gated interface is a port of. What it has learnt on its other ports,
-// and its own addresses, are here; what it learns on the gated one is not.
+// The bridge is the one that the gated interface is a port of. The addresses learnt on its other
+// ports, and its own, are behind this host; those learnt on the gated port are not.
 #include "coordinator/bridge.h"
 
 #include <errno.h>
@@ -20,8 +20,8 @@
 
 #define HERE_ROOM 1024u
 #define MESSAGE_BYTES 8192
-#define LOOK_NS 1000000   // between two pieces: VMs that make addresses up take no core
-#define ASK_NS 1000000000 // between two readings of the whole table
+#define LOOK_NS 1000000   // between two pieces: VMs that invent addresses must not occupy a core
+#define ASK_NS 1000000000 // between two reads of the whole table
 
 int xco_bridge_open(struct xco_coordinator *c) {
     struct xco_bridge *bridge = &c->bridge;
@@ -34,7 +34,7 @@ int xco_bridge_open(struct xco_coordinator *c) {
     return xco_place_log_init(&bridge->seen, HERE_ROOM) ? 0 : -ENOMEM;
 }
 
-// Asks for the whole table; what it does not name any more is gone.
+// Requests the whole table; addresses that it no longer contains are gone.
 static void ask(struct xco_bridge *bridge) {
     struct {
         struct nlmsghdr header;
@@ -49,7 +49,7 @@ static void ask(struct xco_bridge *bridge) {
     bridge->asked = !bridge->again;
 }
 
-// An entry of the table: the bridge, and the address; false: it is none of a station's.
+// Reads an entry of the table: the bridge, and the address; false: not a station's.
 static bool read_entry(const struct nlmsghdr *header, uint32_t *master, struct xco_place *place) {
     const size_t head = NLMSG_SPACE(sizeof(struct ndmsg));
     const void *parts = (const char *)header + head;
@@ -76,10 +76,10 @@ static void take_entry(struct xco_coordinator *c, const struct nlmsghdr *header)
         return;
     }
     const bool uplink = entry->ndm_ifindex == bridge->uplink;
-    const bool permanent = (entry->ndm_state & NUD_PERMANENT) != 0; // an address of the bridge's own
+    const bool permanent = (entry->ndm_state & NUD_PERMANENT) != 0; // the bridge's own address
     if (uplink && header->nlmsg_type == RTM_NEWNEIGH && bridge->index != master) {
         bridge->index = master;
-        bridge->again = true; // what was read before belongs to no bridge, or to another
+        bridge->again = true; // the entries read before belong to no bridge, or to another
     }
     if (master != bridge->index) {
         return;
@@ -111,7 +111,7 @@ static void take_all(struct xco_coordinator *c, const void *told, unsigned lengt
     }
 }
 
-// Reads a piece of what it tells; how many messages.
+// Reads a piece of the kernel's messages; returns their number.
 static unsigned take_piece(struct xco_coordinator *c) {
     struct xco_bridge *bridge = &c->bridge;
     _Alignas(struct nlmsghdr) char told[MESSAGE_BYTES];

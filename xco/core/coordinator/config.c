@@ -9,12 +9,12 @@
 
 #define LINE_BYTES 512
 
-// A line, split in a key and at most three values.
+// A line, split into a key and at most three values.
 struct line {
     char *key, *first, *second, *third;
 };
 
-// A key with one number, and where it goes.
+// A key with one number, and its destination.
 struct number {
     const char *key;
     uint64_t *place;
@@ -86,7 +86,7 @@ static bool add_address(struct xco_coordinator_config *config, const struct line
         !read_number(line->second, 0, XCO_HOSTS_MAX - 1, &host)) {
         return false;
     }
-    if ((config->address_count & (config->address_count - 1)) == 0) { // a power of two is full
+    if ((config->address_count & (config->address_count - 1)) == 0) { // full at a power of two
         size_t room = config->address_count == 0 ? 1 : 2 * config->address_count;
         void *more = reallocarray(config->addresses, room, sizeof entry);
         if (more == NULL) {
@@ -131,7 +131,7 @@ static bool add_over(struct xco_coordinator_config *config, const struct line *l
     return true;
 }
 
-// Takes a line with a number; -1: no such key, otherwise whether the value is good.
+// Takes a line with a number; -1: unknown key, otherwise whether the value is valid.
 static int take_number(struct xco_coordinator_config *c, const struct line *line) {
     enum { SECOND = 1000000000, SMALLEST = 1000 };
     uint64_t narrow = 0;
@@ -186,7 +186,7 @@ static int take_number(struct xco_coordinator_config *c, const struct line *line
     return -1;
 }
 
-// Takes any line; -1: no such key, otherwise whether its values are good.
+// Takes any line; -1: unknown key, otherwise whether its values are valid.
 static int take(struct xco_coordinator_config *config, const struct line *line) {
     if (strcmp(line->key, "interface") == 0) {
         return read_text(line->first, config->interface, sizeof config->interface);
@@ -244,7 +244,7 @@ static void set_defaults(struct xco_coordinator_config *config) {
     config->priority = 50;
 }
 
-// Tells what a whole configuration lacks, NULL: nothing.
+// Returns what a complete configuration lacks, NULL: nothing.
 static const char *lacking(const struct xco_coordinator_config *config) {
     uint32_t small = config->tree.small_bytes;
     return config->interface[0] == '\0'     ? "interface: missing"

@@ -1,7 +1,8 @@
 // The coordinator's plain configuration, as xco/coordinator/config.py writes it.
 //
-// One `key value` a line. Repeated keys: `controller ADDRESS PORT`, `address ADDRESS HOST`,
-// `over HOST LINK BITS_PER_S` (a link on the way to a host, and what is safe there). Every other key is a field below and stands once.
+// One `key value` a line. Repeated keys: `controller ADDRESS PORT`, `address ADDRESS HOST`, `over
+// HOST LINK BITS_PER_S` (a link on the path to a host, and its safe rate). Every other key is a
+// field below and appears once.
 #ifndef XCO_COORDINATOR_CONFIG_H
 #define XCO_COORDINATOR_CONFIG_H
 
@@ -26,17 +27,17 @@ struct xco_coordinator_config {
     char epoch_file[XCO_PATH_BYTES]; // empty: the highest epoch is forgotten at a restart
     uint8_t digest[XCO_DIGEST_BYTES];
     char classifier[XCO_PATH_BYTES]; // the BPF programs' file; empty: u32 filters classify
-    uint64_t classifier_needed;      // 1: nothing else will do
-    uint64_t edt;                    // 1: gates are times of departure where the kernel can
-    uint64_t edt_needed;             // 1: nothing else will do
+    uint64_t classifier_needed;      // 1: no fallback to u32
+    uint64_t edt;                    // 1: departure-time gates where the kernel supports them
+    uint64_t edt_needed;             // 1: no fallback to token buckets
     struct xco_tree tree;
     struct xco_core_config core;
     uint64_t flow_bytes, flow_window_ns, flow_idle_ns;
-    uint64_t spin_ns;     // of busy waiting before a gate's time
-    uint64_t scan_ns;     // between looks for new flows
-    uint64_t hang_ns;     // a loop that got nowhere for so long is killed by its guard
-    uint64_t drain_ns;    // at the end, for what waits to leave
-    uint64_t priority;    // SCHED_FIFO; 0: ordinary scheduling
+    uint64_t spin_ns;     // longest busy wait before a gate's time
+    uint64_t scan_ns;     // interval between scans for new flows
+    uint64_t hang_ns;     // the guard kills a loop that makes no progress for this long
+    uint64_t drain_ns;    // on exit, for waiting packets to leave
+    uint64_t priority;    // SCHED_FIFO priority; 0: ordinary scheduling
     struct sockaddr_in6 controllers[XCO_CONTROLLERS];
     size_t controller_count;
     struct xco_host_address *addresses; // sorted
@@ -49,10 +50,10 @@ struct xco_coordinator_config {
 bool xco_config_read(struct xco_coordinator_config *config, FILE *file, char *message, size_t room);
 void xco_config_free(struct xco_coordinator_config *config);
 
-// The host that has an address; XCO_CONTROLLER: none, it is outside the topology.
+// Returns the host that has an address; XCO_CONTROLLER: outside the topology.
 uint16_t xco_config_host(const struct xco_coordinator_config *config,
                          const struct in6_addr *address);
-// The way to a host; one without links if the configuration names none.
+// Returns the way to a host; one without links if the configuration names none.
 const struct xco_way *xco_config_way(const struct xco_coordinator_config *config, uint16_t host);
 
 #endif

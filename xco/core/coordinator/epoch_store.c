@@ -1,4 +1,4 @@
-// Keeps the highest epoch over restarts, in a thread of its own: a slow disk delays no gate.
+// Persists the highest epoch in a thread of its own: a slow disk delays no gate.
 #include "coordinator/epoch_store.h"
 
 #include <errno.h>
@@ -35,7 +35,7 @@ uint64_t xco_epoch_read(const char *path, uint64_t most) {
     return epoch;
 }
 
-// Makes a file's new name last: a rename is the folder's change (fsync(2)).
+// Makes a file's new name durable: a rename changes the directory (fsync(2)).
 static int sync_folder(const char *path) {
     char folder[XCO_PATH_BYTES];
     const char *slash = strrchr(path, '/');
@@ -73,7 +73,7 @@ static int64_t wall_ns(void) {
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-// Writes what is wanted, as often as it is asked.
+// Writes the wanted epoch at each request.
 static void *keep(void *argument) {
     struct xco_keeper *keeper = argument;
     eventfd_t times;

@@ -1,4 +1,4 @@
-// Keeps the highest epoch over restarts, in a thread of its own: a slow disk delays no gate.
+// Persists the highest epoch in a thread of its own: a slow disk delays no gate.
 #ifndef XCO_COORDINATOR_EPOCH_STORE_H
 #define XCO_COORDINATOR_EPOCH_STORE_H
 
@@ -6,25 +6,26 @@
 #include <stdint.h>
 
 struct xco_keeper {
-    const char *path; // empty: nothing is kept
+    const char *path; // empty: nothing is persisted
     uint64_t wanted;
     uint64_t kept;
     int asks;  // wakes the thread
-    int tells; // readable when more is kept
+    int tells; // readable after a write
 };
 
-// The highest epoch that is obeyed at an instant of CLOCK_REALTIME: a day ahead of this clock.
+// The highest epoch obeyed at an instant of CLOCK_REALTIME: a day ahead of this clock.
 uint64_t xco_epoch_most(int64_t wall_ns);
 
-// The epoch that a file keeps; 0: none, or one that is higher than `most`, which is damaged.
+// Returns the epoch in a file; 0: none, or one higher than `most`, which is damaged.
 uint64_t xco_epoch_read(const char *path, uint64_t most);
 
-// Starts the thread; 0 or a negative errno. Its scheduling is the caller's of this moment. `path`
-// stays the caller's.
+// Starts the thread with the caller's present scheduling; 0 or a negative errno. The caller keeps
+// ownership of `path`.
 int xco_keeper_start(struct xco_keeper *keeper, const char *path);
 
-// Whether an epoch is durable, so that a lower one is refused after a restart too. One that is not
-// is written from now on; this does not wait. One that cannot be written is said, and then obeyed.
+// Whether an epoch is durable, so that lower ones are rejected after a restart too. If not, the
+// thread writes it; this call does not wait. An epoch that cannot be written is logged, and then
+// obeyed.
 bool xco_keeper_has(struct xco_keeper *keeper, uint64_t epoch);
 
 #endif

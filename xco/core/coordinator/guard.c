@@ -1,7 +1,7 @@
 // The guard of a coordinator's loop: removes the queues when the loop is killed or hangs.
 //
-// The guard is the parent, the loop its child. Each sees the other's end and removes the queues;
-// only if both are killed at once do they stay, for ExecStopPost to remove.
+// The guard is the parent, the loop its child. Each notices the other's exit and removes the
+// queues. Only if both are killed together do the queues stay; ExecStopPost then removes them.
 #include "coordinator/guard.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@
 #include "common/log.h"
 #include "common/privileges.h"
 
-// By the index of the interface that was gated: it may have another name by now.
+// Uses the index of the gated interface: its name may have changed.
 static int release(const struct xco_coordinator *c) {
     int interface = __atomic_load_n(&c->shared->interface, __ATOMIC_RELAXED);
     uint64_t line_bps = c->config.core.line_bps;
@@ -39,7 +39,7 @@ static int loop_in_child(struct xco_coordinator *c, int guard) {
     return release(c) == 0 ? code : XCO_EXIT_FAILED;
 }
 
-// Above the loop's priority, so that a loop that spins cannot keep its guard from working.
+// Above the loop's priority, so that a spinning loop cannot block its guard.
 static void become_watchful(const struct xco_coordinator *c) {
     struct sched_param priority = {.sched_priority = (int)c->config.priority + 1};
     if (c->config.priority > 0 && sched_setscheduler(0, SCHED_FIFO, &priority) < 0) {
@@ -50,7 +50,7 @@ static void become_watchful(const struct xco_coordinator *c) {
     }
 }
 
-// Waits for the loop to end; forwards the signal to stop and notes it; kills a loop that hangs.
+// Waits for the loop to exit; forwards the stop signal and notes it; kills a loop that hangs.
 static int wait_for(const struct xco_coordinator *c, pid_t loop, const sigset_t *signals,
                     bool *told_to_stop) {
     int64_t hang_ns = (int64_t)c->config.hang_ns;
@@ -88,7 +88,7 @@ static int guard(const struct xco_coordinator *c, pid_t loop, const sigset_t *si
         return error == 0 ? WEXITSTATUS(status) : XCO_EXIT_FAILED;
     }
     xco_say("the loop ended by signal %d: %s is unshaped", WTERMSIG(status), c->config.interface);
-    // One that hangs while it stops has nothing left to do that the guard does not.
+    // A loop that hangs while stopping has no work left that the guard does not do.
     return told_to_stop && error == 0 ? XCO_EXIT_OK : XCO_EXIT_FAILED;
 }
 

@@ -4,8 +4,8 @@
 
 #include "coordinator/state.h"
 
-// Runs the loop in a child and outlives it: removes the tree if the loop is killed or hangs. The
-// program's exit code.
+// Runs the loop in a child and outlives it: removes the tree if the loop is killed or hangs.
+// Returns the program's exit code.
 int xco_guard_run(struct xco_coordinator *c);
 
 #endif

@@ -1,4 +1,5 @@
-// The coordinator's loop: waits, opens and closes in time, and hears what comes; part of its shell.
+// The coordinator's loop: waits, opens and closes gates in time, and receives messages; part of its
+// shell.
 #include "coordinator/loop.h"
 
 #include <errno.h>
@@ -31,9 +32,9 @@
 #include "common/log.h"
 #include "common/privileges.h"
 
-#define ABSENT_NS 1000000 // between turns while the interface is away
+#define ABSENT_NS 1000000 // between turns while the interface is missing
 
-// What the loop waits for.
+// Event sources of the loop.
 struct waits {
     int epoll, timer, signals, parent;
 };
@@ -82,7 +83,7 @@ static bool open_waits(struct xco_coordinator *c, struct waits *waits, int paren
     return true;
 }
 
-// Takes what ordinary scheduling would delay: a real-time priority, and memory that stays.
+// Takes a real-time priority and locks memory, against delays by ordinary scheduling.
 static void become_punctual(const struct xco_coordinator *c) {
     struct sched_param priority = {.sched_priority = (int)c->config.priority};
     if (c->config.priority > 0 && sched_setscheduler(0, SCHED_FIFO, &priority) < 0) {
@@ -94,7 +95,7 @@ static void become_punctual(const struct xco_coordinator *c) {
     }
 }
 
-// Decides, and carries out what was decided, gates first.
+// Decides, and carries out the commands, gates first.
 static void act(struct xco_coordinator *c, int64_t now_ns) {
     struct xco_command commands[XCO_COMMANDS];
     size_t count = xco_core_decide(&c->core, now_ns, commands);
@@ -122,12 +123,12 @@ static void act(struct xco_coordinator *c, int64_t now_ns) {
     }
 }
 
-// Makes the tree again after it was lost; says what stands in the way once a kind.
+// Makes the tree again after its loss; reports each kind of obstacle once.
 static void mend(struct xco_coordinator *c, int64_t now_ns) {
     int error = xco_queues_make(c, now_ns);
     if (error == 0) {
         c->counts.remakes++;
-        c->bridge.look_ns = 0; // its interface may be another one
+        c->bridge.look_ns = 0; // it may be another interface
         xco_say("%s: its queues are made anew", c->config.interface);
     } else if (error != c->mend_error && error != -ENODEV) {
         xco_queues_explain(c, error);
@@ -151,7 +152,7 @@ static void sweep(struct xco_coordinator *c, int64_t now_ns) {
     }
 }
 
-// Does a piece of the background work that is due, unless a gate is to be set soon.
+// Does a piece of the background work that is due, unless a gate must be set soon.
 static void work(struct xco_coordinator *c, int64_t now_ns) {
     if (xco_background_from(c, now_ns) > now_ns) {
         return;
@@ -174,7 +175,7 @@ static void work(struct xco_coordinator *c, int64_t now_ns) {
 
 static void turn(struct xco_coordinator *c) {
     if (xco_core_silent(&c->core, xco_now_ns())) {
-        xco_messages_take(c); // what has come while the machine stood still is no silence
+        xco_messages_take(c); // messages that arrived while the machine was stopped end the silence
     }
     act(c, xco_now_ns());
     xco_messages_take(c);
@@ -199,7 +200,7 @@ static int64_t least(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-// When the next turn is due, at the latest.
+// Returns the latest time of the next turn.
 static struct xco_alarm next_turn(const struct xco_coordinator *c, int64_t now_ns) {
     struct xco_alarm alarm = xco_core_alarm(&c->core, now_ns);
     int64_t chores = least(c->publish_ns, now_ns + (int64_t)c->config.hang_ns / 4);
@@ -210,7 +211,7 @@ static struct xco_alarm next_turn(const struct xco_coordinator *c, int64_t now_n
         chores = least(chores, least(c->scan_ns, c->sweep_ns));
         chores = chores < now_ns ? now_ns : chores;
         chores = xco_chores_from(chores, xco_core_moves(&c->core, now_ns));
-    } else { // there is nothing to look at, whatever the core wants to see
+    } else { // without queues there is nothing to look at
         chores = least(chores, now_ns + ABSENT_NS);
         alarm.at_ns = alarm.at_ns > chores ? alarm.at_ns : chores;
         alarm.precise = false;
@@ -218,7 +219,7 @@ static struct xco_alarm next_turn(const struct xco_coordinator *c, int64_t now_n
     return chores < alarm.at_ns ? (struct xco_alarm){chores, false} : alarm;
 }
 
-// Has a descriptor wake the loop once: the next look takes all that came until then.
+// Lets a descriptor wake the loop once: the next read takes everything that came until then.
 static void arm(const struct waits *waits, int descriptor) {
     struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.fd = descriptor};
     if (epoll_ctl(waits->epoll, EPOLL_CTL_MOD, descriptor, &event) < 0 &&
@@ -242,15 +243,14 @@ static struct timespec timespec_of(int64_t ns) {
     return (struct timespec){.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
 }
 
-// Waits for the alarm or for news; before a gate's time the loop is awake as early as it tends to wake
-// up late.
-// Returns the descriptor of what is new, -1: the alarm.
+// Waits for the alarm or for events. Before a gate's time the loop wakes early, by the usual
+// lateness of wake-ups. Returns the descriptor with an event, -1: the alarm.
 static int await(struct xco_coordinator *c, const struct waits *waits, struct xco_alarm alarm) {
     int64_t most_ns = (int64_t)c->config.spin_ns;
     int64_t spin_ns = alarm.precise ? xco_spin_ns(&c->spin, most_ns) : 0;
     int64_t wake_ns = alarm.at_ns - spin_ns, now_ns = xco_now_ns();
     struct epoll_event event = {.data.fd = waits->timer};
-    if (wake_ns > now_ns || !alarm.precise) { // also when it is late: to hear that it is to stop
+    if (wake_ns > now_ns || !alarm.precise) { // even when late: to receive the stop signal
         struct itimerspec timer = {.it_value = timespec_of(wake_ns > 0 ? wake_ns : 1)};
         timerfd_settime(waits->timer, TFD_TIMER_ABSTIME, &timer, NULL);
         c->counts.wakes++;
@@ -276,7 +276,7 @@ static void note_lateness(struct xco_coordinator *c, struct xco_alarm alarm) {
     }
 }
 
-// An interface came, went or changed.
+// An interface appeared, disappeared or changed.
 static void take_links(struct xco_coordinator *c) {
     uint8_t told[8192];
     while (recv(c->links, told, sizeof told, 0) > 0) {
@@ -311,7 +311,8 @@ static void go_on(struct xco_coordinator *c, const struct waits *waits) {
     }
 }
 
-// Before the first thread is started. What is kept makes the queues again, and sets gates in time.
+// Call before starting a thread. Keeps the privileges to remake the queues, and to set gates in
+// time.
 static int give_up_privileges(void) {
     uint64_t kept = XCO_KEEP(CAP_NET_ADMIN) | XCO_KEEP(CAP_NET_RAW) | XCO_KEEP(CAP_BPF) |
                     XCO_KEEP(CAP_SYS_NICE) | XCO_KEEP(CAP_IPC_LOCK);
@@ -345,5 +346,5 @@ int xco_loop_run(struct xco_coordinator *c, int parent) {
     go_on(c, &waits);
     xco_messages_leave(c);
     xco_coordinator_publish(c, xco_now_ns());
-    return XCO_EXIT_OK; // the guard removes the tree, and so does main if the guard is gone
+    return XCO_EXIT_OK; // the guard removes the tree, or main if the guard is gone
 }

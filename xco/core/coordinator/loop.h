@@ -4,7 +4,7 @@
 
 #include "coordinator/state.h"
 
-// Runs until it is told to stop or `parent` (a pidfd) ends. The program's exit code.
+// Runs until it is stopped or `parent` (a pidfd) ends. Returns the program's exit code.
 int xco_loop_run(struct xco_coordinator *c, int parent);
 
 #endif

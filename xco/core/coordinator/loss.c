@@ -1,4 +1,4 @@
-// The loss of the queues: the interface is left as it would be without a coordinator.
+// Loss of the queues: the interface is left as without a coordinator.
 #include "coordinator/loss.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ void xco_queues_lose(struct xco_coordinator *c, int error) {
         close(c->watch);
     }
     c->watch = -1;
-    // gates that nobody moves would hold traffic for good; refused where the tree is gone already
+    // gates that no process moves would hold traffic forever; fails if the tree is already gone
     xco_gate_remove(&c->gate);
     xco_gate_close(&c->gate);
     xco_core_lost(&c->core);

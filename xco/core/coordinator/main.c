@@ -1,9 +1,9 @@
 // The local coordinator of a host: holds and releases its V2V flows as the controller directs.
 //
 //   xco-coordinator CONFIGURATION          see coordinator/config.h
-//   xco-coordinator --release INTERFACE    removes the queues that a killed one left
-//   xco-coordinator --try CLASSIFIER       loads the BPF programs of a file, and says what refuses
-//   xco-coordinator --try-edt CLASSIFIER   the same of its program that gives times of departure
+//   xco-coordinator --release INTERFACE    removes the queues of a killed coordinator
+//   xco-coordinator --try CLASSIFIER       loads the BPF programs of a file, and prints any error
+//   xco-coordinator --try-edt CLASSIFIER   the same for its program of departure times
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -21,7 +21,7 @@
 #define RUN "/run/xco"
 #define LOCKS RUN "/locks"
 #define DRAIN_NS 100000000
-#define DRAIN_BPS 1000000000 // the rate of the link is not known without a configuration
+#define DRAIN_BPS 1000000000 // without a configuration the link's rate is unknown
 
 static bool read_config(struct xco_coordinator_config *config, const char *path) {
     char problem[256];
@@ -38,8 +38,8 @@ static bool read_config(struct xco_coordinator_config *config, const char *path)
     return good;
 }
 
-// Holds a file that only one process can, until it ends: of the interface, in its network namespace.
-// Only root can reach its folder: a name in the namespace itself could be taken by anybody.
+// Holds a file, exclusively until exit: one per interface and network namespace. Only root can
+// reach its directory: any process could take a name in the namespace itself.
 static int hold(const char *interface) {
     char path[XCO_PATH_BYTES];
     struct stat namespace;
@@ -106,7 +106,7 @@ static int release(const char *interface) {
 int main(int count, char **arguments) {
     static struct xco_coordinator coordinator; // too large for the stack
     xco_log_name("xco-coordinator");
-    signal(SIGPIPE, SIG_IGN);                  // a log that nobody reads any more ends nothing
+    signal(SIGPIPE, SIG_IGN);                  // a closed log pipe must not end the program
     if (count == 3 && strcmp(arguments[1], "--release") == 0) {
         return release(arguments[2]);
     }

@@ -1,4 +1,4 @@
-// Which address is at which host: tells the controller what is here, and obeys what it says of others;
+// Map of addresses to hosts: reports local ones to the controller, and obeys its map of the others;
 // part of the coordinator's shell.
 #include "coordinator/map.h"
 
@@ -10,8 +10,8 @@
 #define HERE_ROOM 1024u
 #define THERE_ROOM 65536u
 #define AGAIN_NS 20000000
-#define ANEW_NS 10000000000 // all is told again so often: whoever missed something learns it
-#define GRACE_NS 2000000000 // a new controller has heard of every host by then
+#define ANEW_NS 10000000000 // everything is repeated at this interval: makes up for losses
+#define GRACE_NS 2000000000 // by then a new controller has heard every host
 
 int xco_map_open(struct xco_coordinator *c) {
     struct xco_map_state *map = &c->map;
@@ -29,7 +29,7 @@ void xco_map_joined(struct xco_coordinator *c, int64_t now_ns) {
     c->map.due = true;
 }
 
-// Whether the configuration says where an address is: then nobody else does.
+// Whether the configuration locates an address: it takes precedence.
 static bool is_listed(const struct xco_coordinator *c, const struct xco_place *place) {
     struct in6_addr address;
     memcpy(&address, place->address, sizeof address);
@@ -39,7 +39,7 @@ static bool is_listed(const struct xco_coordinator *c, const struct xco_place *p
 static void displace(void *context, const struct xco_place *place) {
     struct xco_coordinator *c = context;
     xco_place_log_set(&c->map.there, place, XCO_NOWHERE);
-    (void)xco_classifier_displace(&c->places.classifier, place); // -ENOENT: it was not there
+    (void)xco_classifier_displace(&c->places.classifier, place); // -ENOENT: it was not in the map
 }
 
 static void apply(struct xco_coordinator *c, const struct xco_located *entry) {
@@ -48,7 +48,7 @@ static void apply(struct xco_coordinator *c, const struct xco_located *entry) {
         return;
     }
     if (entry->host == XCO_NOWHERE || entry->host == c->core.config.host) {
-        displace(c, &entry->place); // what is behind us leaves by no gate
+        displace(c, &entry->place); // addresses behind us leave by no gate
     } else if (!xco_place_log_set(&c->map.there, &entry->place, entry->host) ||
                xco_classifier_place(&c->places.classifier, &entry->place, entry->host) != 0) {
         c->counts.places_beyond++;
@@ -99,7 +99,7 @@ bool xco_map_work(struct xco_coordinator *c, int64_t now_ns) {
 
 void xco_map_sweep(struct xco_coordinator *c) {
     c->map.sweep_ns = XCO_NEVER;
-    if (!c->map.reader.anew) { // else it is read anew, and swept when that is done
+    if (!c->map.reader.anew) { // otherwise it is being read again, and swept after that
         xco_place_log_missing(&c->map.there, &c->map.reader.seen, displace, c);
     }
 }

@@ -1,4 +1,4 @@
-// Which address is at which host.
+// Map of addresses to hosts.
 #ifndef XCO_COORDINATOR_MAP_H
 #define XCO_COORDINATOR_MAP_H
 
@@ -7,20 +7,20 @@
 
 #include "coordinator/state.h"
 
-// Makes the logs; 0 or a negative errno.
+// Creates the logs; 0 or a negative errno.
 int xco_map_open(struct xco_coordinator *c);
 
-// Begins anew with a controller; takes what it says.
+// Starts over with a controller; takes its messages.
 void xco_map_joined(struct xco_coordinator *c, int64_t now_ns);
 void xco_map_take(struct xco_coordinator *c, int64_t now_ns, const struct xco_map *message);
 
-// Whether the controller is to be told now what is here: it counts as told.
+// Whether to send the local addresses to the controller now: they count as sent.
 bool xco_map_work(struct xco_coordinator *c, int64_t now_ns);
 
-// Forgets what the controller no longer names.
+// Forgets addresses that the controller no longer names.
 void xco_map_sweep(struct xco_coordinator *c);
 
-// Notes an address that is behind this host, or no more.
+// Notes an address that is behind this host, or no longer.
 void xco_map_here(struct xco_coordinator *c, const struct xco_place *place, bool here);
 
 #endif

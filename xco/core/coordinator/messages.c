@@ -33,14 +33,14 @@ static int open_socket(bool *four) {
     return made < 0 ? -errno : made;
 }
 
-// It needs no bind: the first datagram that is sent gives it its port.
+// It needs no bind: the kernel picks a port at the first send.
 int xco_messages_open(struct xco_coordinator *c) {
     c->sequence = (uint64_t)clock_ns(CLOCK_REALTIME);
     c->messages = open_socket(&c->four);
     if (c->messages < 0) {
         return c->messages;
     }
-    int class = (int)XCO_CLASS_CONTROL; // our own messages wait behind nothing (tc-htb(8))
+    int class = (int)XCO_CLASS_CONTROL; // our own messages bypass the other queues (tc-htb(8))
     int on = 1;
     if (setsockopt(c->messages, SOL_SOCKET, SO_PRIORITY, &class, sizeof class) < 0 ||
         setsockopt(c->messages, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on) < 0) {
@@ -54,7 +54,7 @@ static bool send_to(const struct xco_coordinator *c, const struct sockaddr_in6 *
     struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = to->sin6_port};
     four.sin_addr.s_addr = to->sin6_addr.s6_addr32[3];
     if (c->four && !IN6_IS_ADDR_V4MAPPED(&to->sin6_addr)) {
-        return false; // this kernel reaches none
+        return false; // this kernel cannot reach any
     }
     const void *place = c->four ? (const void *)&four : (const void *)to;
     socklen_t size = c->four ? sizeof four : sizeof *to;
@@ -101,7 +101,7 @@ void xco_messages_leave(struct xco_coordinator *c) {
     send_all(c, &message);
 }
 
-// Says once for each kind why this controller does not have us.
+// Logs once for each reason why this controller refuses us.
 static void say_refusal(const struct xco_coordinator *c, uint8_t before, uint8_t status) {
     if (status == before || status == XCO_JOINED || status == XCO_HELLO_FIRST) {
         return;
@@ -112,7 +112,7 @@ static void say_refusal(const struct xco_coordinator *c, uint8_t before, uint8_t
     xco_say("host %u is refused by the controller: %s", c->core.config.host, why);
 }
 
-// Says at the first timeslice why no slice is obeyed.
+// Logs at the first timeslice why no slice is obeyed.
 static void say_unsliced(const struct xco_coordinator *c, uint64_t before) {
     if (before == 0 && c->core.counts.unsliced > 0) {
         xco_say("the controller grants timeslices, which gates of departure times cannot keep: safe "
@@ -120,7 +120,7 @@ static void say_unsliced(const struct xco_coordinator *c, uint64_t before) {
     }
 }
 
-// Takes a message of a new epoch up again when that is kept; what it replaces is out of date.
+// Keeps a message of a new epoch until that is durable; a newer message replaces it.
 static void hold(struct xco_coordinator *c, const struct xco_message *message, int64_t now_ns) {
     struct xco_held *held = &c->held[message->header.type == XCO_DIRECTIVE];
     *held = (struct xco_held){.used = true, .message = *message, .arrived_ns = now_ns};
@@ -130,7 +130,8 @@ uint64_t xco_messages_epoch(const struct xco_coordinator *c) {
     return xco_epoch_read(c->config.epoch_file, xco_epoch_most(clock_ns(CLOCK_REALTIME)));
 }
 
-// No controller gives an epoch far ahead of the time; who obeyed it would obey no other any more.
+// No controller gives an epoch far ahead of the time; a host that obeyed it would obey no other
+// again.
 static bool is_ahead(struct xco_coordinator *c, uint64_t epoch) {
     if (epoch <= xco_epoch_most(clock_ns(CLOCK_REALTIME))) {
         return false;
@@ -142,7 +143,7 @@ static bool is_ahead(struct xco_coordinator *c, uint64_t epoch) {
     return true;
 }
 
-// Nothing tells a recorded MAP of an earlier run from one of now, until something of now has come.
+// A recorded MAP of an earlier run looks like a present one until a present message has arrived.
 static void obey_map(struct xco_coordinator *c, const struct xco_message *message, int64_t now_ns) {
     const struct xco_header *header = &message->header;
     bool known = c->core.joined && header->epoch == c->origin.epoch && c->origin.sequence > 0;

@@ -1,4 +1,4 @@
-// The coordinator's V2V flows: noticed, given queues, removed when idle; part of its shell.
+// The coordinator's V2V flows: detects them, creates queues, removes idle ones; part of its shell.
 #include "coordinator/newcomers.h"
 
 #include <errno.h>
@@ -11,12 +11,12 @@
 #include "qdisc/tree.h"
 #include "common/log.h"
 
-#define SIGHTS 8 // a turn: each may make a queue, which takes some 30 us
+#define SIGHTS 8 // per turn: each may create a queue, which takes some 30 us
 #define CROWD 2u // frames
-#define SPARE 32u // free places from which on newcomers are limited again
-#define WIDE_SCANS 8 // newcomers that may use the whole line are looked at so much more rarely
+#define SPARE 32u // free slots from which on newcomers are limited again
+#define WIDE_SCANS 8 // factor on the scan interval while newcomers may use the whole line
 
-// Adds what a flow needs to the batch; false if there is no room for it in the core.
+// Adds the requests for a flow to the batch; false if the core has no room for it.
 static bool add_flow(struct xco_coordinator *c, int64_t now_ns, const struct xco_pair *pair) {
     uint16_t host = xco_config_host(&c->config, &pair->destination);
     int gate = xco_core_find(&c->core, host);
@@ -38,7 +38,7 @@ static bool add_flow(struct xco_coordinator *c, int64_t now_ns, const struct xco
     return true;
 }
 
-// Limits the newcomers to a rate together.
+// Limits the total rate of newcomers.
 static void limit_newcomers(struct xco_coordinator *c, uint64_t rate_bps) {
     xco_batch_clear(&c->batch);
     xco_tree_set_newcomers(&c->batch, &c->gate.tree, rate_bps);
@@ -48,8 +48,8 @@ static void limit_newcomers(struct xco_coordinator *c, uint64_t rate_bps) {
     }
 }
 
-// There is no room for a flow: newcomers are not only small ones any more, and have as much as
-// unlisted destinations. Never the line: who sends to many addresses would be rid of coordination.
+// There is no room for a flow: newcomers may now be large, and share the limit of unlisted
+// destinations. They never get the line: sending to many addresses would evade coordination.
 static void refuse_flow(struct xco_coordinator *c, uint16_t host) {
     c->counts.flows_refused++;
     c->core.more = c->core.more || host != XCO_CONTROLLER;
@@ -101,7 +101,7 @@ static bool make_flow(struct xco_coordinator *c, int64_t now_ns, const struct xc
     return true;
 }
 
-// Whether newcomers wait for each other: more than the frames that are just leaving.
+// Whether newcomers wait for each other: more than the frames in transmission.
 static bool is_crowded(struct xco_coordinator *c) {
     struct xco_reading reading;
     xco_batch_clear(&c->batch);
@@ -116,7 +116,7 @@ void xco_newcomers_scan(struct xco_coordinator *c, int64_t now_ns) {
     int count = xco_watch_take(c->watch, sights, SIGHTS);
     c->watch_idle = count == 0;
     int64_t pause_ns = (int64_t)c->config.scan_ns * (c->wide ? WIDE_SCANS : 1);
-    bool rest = count == SIGHTS && !c->wide; // it is taken in the next turns
+    bool rest = count == SIGHTS && !c->wide; // the next turns take the rest
     c->scan_ns = c->watch_idle ? XCO_NEVER : now_ns + (rest ? 0 : pause_ns);
     bool crowded = count > 0 && is_crowded(c);
     for (int i = 0; i < count && c->present; i++) {
@@ -125,14 +125,14 @@ void xco_newcomers_scan(struct xco_coordinator *c, int64_t now_ns) {
             made = make_flow(c, now_ns, &sights[i].pair, since_ns) || made;
         }
     }
-    if (count < 0 && count != -ENETDOWN) { // down: its queues stand, and wait for it to come up
+    if (count < 0 && count != -ENETDOWN) { // down: its queues exist, and wait for it to come up
         xco_queues_lose(c, count);
     } else if (made && c->present) {
         xco_queues_except(c);
     }
 }
 
-// Removes a flow's queue, and its gate with the last flow behind it.
+// Removes a flow's queue, and its gate with the gate's last flow.
 static int remove_flow(struct xco_coordinator *c, unsigned flow) {
     const struct xco_v2v_flow *entry = &c->flows.table[flow];
     unsigned gate = entry->gate;
@@ -147,7 +147,7 @@ static int remove_flow(struct xco_coordinator *c, unsigned flow) {
     return xco_gate_send(&c->gate, &c->batch, NULL);
 }
 
-// Asks what a flow's queue has sent.
+// Asks the kernel how much a flow's queue has sent.
 static void look_at_flow(struct xco_coordinator *c, int64_t now_ns, unsigned flow) {
     struct xco_reading reading;
     xco_batch_clear(&c->batch);
@@ -160,7 +160,7 @@ static void look_at_flow(struct xco_coordinator *c, int64_t now_ns, unsigned flo
     }
 }
 
-// Looks at a flow's queue, and removes it if it is idle; whether it did.
+// Checks a flow's queue, and removes it if it is idle; returns whether it did.
 static bool sweep_flow(struct xco_coordinator *c, int64_t now_ns, unsigned flow) {
     look_at_flow(c, now_ns, flow);
     if (!c->present || !xco_flows_idle(&c->flows, now_ns, flow)) {
@@ -173,7 +173,7 @@ static bool sweep_flow(struct xco_coordinator *c, int64_t now_ns, unsigned flow)
     return true;
 }
 
-// Sweeps the next flows; whether any was removed.
+// Sweeps the next flows; returns whether any was removed.
 static bool sweep_piece(struct xco_coordinator *c, int64_t now_ns) {
     bool removed = false;
     unsigned flow, done = 0;

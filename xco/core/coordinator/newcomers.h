@@ -1,4 +1,4 @@
-// The coordinator's V2V flows: noticed, given queues, removed when idle.
+// The coordinator's V2V flows: detects them, creates queues, removes idle ones.
 #ifndef XCO_COORDINATOR_NEWCOMERS_H
 #define XCO_COORDINATOR_NEWCOMERS_H
 
@@ -9,7 +9,7 @@
 // Looks for new flows, and gives large ones queues.
 void xco_newcomers_scan(struct xco_coordinator *c, int64_t now_ns);
 
-// Removes the queues of flows that are idle.
+// Removes the queues of idle flows.
 void xco_newcomers_sweep(struct xco_coordinator *c, int64_t now_ns);
 
 #endif

@@ -1,5 +1,5 @@
-// Gates where a BPF program classifies: made when a host wants one, read from shared memory, removed
-// when idle; part of the coordinator's shell.
+// Gates where a BPF program classifies: created when a host wants one, read from shared memory,
+// removed when idle; part of the coordinator's shell.
 #include "coordinator/places.h"
 
 #include <errno.h>
@@ -11,8 +11,8 @@
 #include "qdisc/tree.h"
 #include "common/log.h"
 
-#define CROWD_BYTES 6000u // of newcomers that wait: more than the frames that are just leaving
-#define HORIZON_NS 50000000 // what a packet waits for its time of departure, at most
+#define CROWD_BYTES 6000u // waiting newcomers: more than the frames in transmission
+#define HORIZON_NS 50000000 // longest wait of a packet for its departure time
 
 static void on_notice(void *context, const struct xco_notice *notice);
 
@@ -34,7 +34,7 @@ static int place_all(struct xco_coordinator *c) {
     return 0;
 }
 
-// Whether gates are times of departure: tries it, and says why they are not.
+// Whether gates use departure times: tries it, and logs why not.
 static bool is_paced(const struct xco_coordinator *c) {
     if (!c->config.edt || c->config.edt_needed) {
         return c->config.edt;
@@ -49,7 +49,7 @@ static bool is_paced(const struct xco_coordinator *c) {
     return error == 0;
 }
 
-// Says why no program classifies, and returns what follows from it.
+// Logs why no program classifies, and returns the resulting exit code.
 static int explain(const struct xco_coordinator *c, int error) {
     const char *problem = xco_classifier_problem();
     xco_say("%s: no BPF program classifies (%s%s%s): %s", c->config.interface, strerror(-error),
@@ -109,7 +109,7 @@ static void begin_gate(struct xco_coordinator *c, unsigned gate, int64_t now_ns)
     c->places.gates[gate] = (struct xco_gate_state){.active_ns = now_ns, .moved_ns = now_ns};
 }
 
-// There are no gates left: the host's packets share what the unlisted have.
+// No gate is left: the host's packets share the limit of unlisted destinations.
 static void refuse(struct xco_coordinator *c, uint16_t host) {
     c->counts.flows_refused++;
     if (!c->core.more) {
@@ -172,7 +172,7 @@ int xco_places_restore(struct xco_coordinator *c, int64_t now_ns) {
     return error;
 }
 
-// Asks the kernel what really waits, and corrects the counts by it.
+// Asks the kernel for the actual backlog, and corrects the counts by it.
 static uint64_t asked(struct xco_coordinator *c, unsigned gate, const struct xco_passage *before,
                       int64_t now_ns) {
     struct xco_reading reading;
@@ -185,13 +185,13 @@ static uint64_t asked(struct xco_coordinator *c, unsigned gate, const struct xco
     }
     c->counts.looks++;
     struct xco_gate_state *state = &c->places.gates[gate];
-    state->moved_ns = now_ns; // it is asked again after as long a time
+    state->moved_ns = now_ns; // ask it again after the same time
     struct xco_passage after = xco_classifier_passage(&c->places.classifier, gate, now_ns);
     return xco_backlog_correct(state, before, &after, reading.backlog_bytes);
 }
 
-// Reads a gate's counters, and has them corrected where they are doubtful. What has a time of departure
-// leaves at it: there is nothing to ask.
+// Reads a gate's counters, and corrects doubtful ones by the kernel's. Packets with departure times
+// leave on time: there is nothing to ask.
 static void look(struct xco_coordinator *c, unsigned gate, int64_t now_ns) {
     const struct xco_destination *destination = &c->core.destinations[gate];
     struct xco_gate_state *state = &c->places.gates[gate];
@@ -202,7 +202,7 @@ static void look(struct xco_coordinator *c, unsigned gate, int64_t now_ns) {
     if (state->doubtful && !c->config.tree.paced) {
         backlog = asked(c, gate, &passage, now_ns);
     }
-    if (backlog == 0 && closed) { // an open one tells too often
+    if (backlog == 0 && closed) { // an open gate notifies too often
         xco_classifier_arm(&c->places.classifier, gate);
     }
     xco_core_look(&c->core, now_ns, gate, backlog < UINT32_MAX ? (uint32_t)backlog : UINT32_MAX,
@@ -229,7 +229,7 @@ static void remove_gate(struct xco_coordinator *c, unsigned gate) {
     }
 }
 
-// Lets those that were refused ask again.
+// Lets refused hosts ask again.
 static void forgive(struct xco_coordinator *c) {
     struct xco_classifier *classifier = &c->places.classifier;
     for (unsigned host = 0; host < classifier->hosts; host++) {
@@ -259,8 +259,8 @@ void xco_places_sweep(struct xco_coordinator *c, int64_t now_ns) {
     }
 }
 
-// Compares a closed gate's counts with the kernel's number: one that holds packets and seems empty
-// would never be opened.
+// Compares a closed gate's counts with the kernel's number: a gate that holds packets and seems
+// empty would never be opened.
 static void reconcile(struct xco_coordinator *c, unsigned gate, int64_t now_ns) {
     const uint64_t lost = c->places.gates[gate].lost;
     struct xco_passage passage = xco_classifier_passage(&c->places.classifier, gate, now_ns);

@@ -1,4 +1,4 @@
-// The coordinator's queues: made, opened and closed, looked at, removed; part of its shell.
+// The coordinator's queues: creates, opens and closes, reads, removes them; part of its shell.
 #include "coordinator/queues.h"
 
 #include <errno.h>
@@ -11,9 +11,9 @@
 #include "qdisc/tree.h"
 #include "common/log.h"
 
-#define MEND_NS 200000000 // between attempts to make a tree that is lost
+#define MEND_NS 200000000 // between attempts to recreate a lost tree
 
-// Makes anew the gates and queues of flows that u32 filters lead to.
+// Recreates the gates and queues of flows for which u32 filters classify.
 static int restore_flows(struct xco_coordinator *c) {
     for (unsigned gate = 0; gate < XCO_OUTSIDE; gate++) {
         if (c->core.destinations[gate].used) {
@@ -39,13 +39,13 @@ static int restore_flows(struct xco_coordinator *c) {
     return 0;
 }
 
-// Makes anew what stood behind the gates before the tree was lost.
+// Recreates what was behind the gates before the tree was lost.
 static int restore(struct xco_coordinator *c) {
     xco_core_remade(&c->core);
     return c->places.stand ? xco_places_restore(c, xco_now_ns()) : restore_flows(c);
 }
 
-// Completes a tree that stands, or removes it again.
+// Completes a new tree, or removes it again.
 static int fill(struct xco_coordinator *c) {
     int error = restore(c);
     if (error == 0 && !c->places.stand) {
@@ -53,12 +53,12 @@ static int fill(struct xco_coordinator *c) {
         error = c->watch < 0 ? c->watch : 0;
     }
     if (error != 0) {
-        xco_gate_remove(&c->gate); // closed gates that nobody moves would hold traffic for good
+        xco_gate_remove(&c->gate); // closed gates that no process moves would hold traffic forever
     }
     return error;
 }
 
-// Gives the queues that are not the core's their rates.
+// Sets the rates of the queues outside the core.
 static void pace_others(struct xco_coordinator *c, int64_t now_ns) {
     struct xco_classifier *classifier = &c->places.classifier;
     xco_classifier_pace(classifier, XCO_QUEUE_NEWCOMERS, c->config.tree.newcomer_bps, now_ns);
@@ -105,14 +105,14 @@ int xco_queues_make(struct xco_coordinator *c, int64_t now_ns) {
     return 0;
 }
 
-// Learns what it takes to set gates: slices are prepared so much ahead.
+// Learns how long it takes to set gates: slices are prepared that far ahead.
 static void learn_advance(struct xco_core *core, int64_t took_ns) {
-    int64_t most = core->config.guard_ns / 2; // of the time before a slice in which nobody sends
+    int64_t most = core->config.guard_ns / 2; // of the gap before a slice in which no host sends
     int64_t took = took_ns < most ? took_ns : most;
     core->advance_ns += (took - core->advance_ns) / 8;
 }
 
-// Waits the few microseconds until a slice begins whose gates are set already.
+// Waits the few microseconds until a slice begins for which the gates are already set.
 static void await_start(const struct xco_core *core) {
     const struct xco_order *order = &core->current;
     if (!core->fell_back && order->known && order->mode == XCO_SLICE) {
@@ -123,7 +123,7 @@ static void await_start(const struct xco_core *core) {
     }
 }
 
-// Where packets have times of departure a gate is a number in shared memory.
+// With departure times a gate is a number in shared memory.
 static void set_paces(struct xco_coordinator *c, const struct xco_command *commands, size_t count) {
     int64_t now_ns = xco_now_ns();
     for (size_t i = 0; i < count && c->present; i++) {

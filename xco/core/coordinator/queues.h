@@ -1,4 +1,4 @@
-// The coordinator's queues: made, opened and closed, looked at.
+// The coordinator's queues: creates, opens and closes, reads them.
 #ifndef XCO_COORDINATOR_QUEUES_H
 #define XCO_COORDINATOR_QUEUES_H
 
@@ -9,19 +9,19 @@
 #include "coordinator/state.h"
 #include "common/exit.h"
 
-// Makes the tree, or makes it anew with all flows; 0 or a negative errno.
+// Creates the tree, or recreates it with all flows; 0 or a negative errno.
 int xco_queues_make(struct xco_coordinator *c, int64_t now_ns);
 
 // Sets the gates that commands name.
 void xco_queues_set(struct xco_coordinator *c, const struct xco_command *commands, size_t count);
 
-// Asks the kernel what waits behind the gates that are due.
+// Asks the kernel for the backlog of the gates that are due.
 void xco_queues_look(struct xco_coordinator *c, int64_t now_ns);
 
-// Tells the watch which flows need no watching.
+// Tells the watch which flows to ignore.
 void xco_queues_except(struct xco_coordinator *c);
 
-// Says why the tree cannot be made, and returns the exit code for it.
+// Logs why the tree cannot be created, and returns the exit code for it.
 enum xco_exit xco_queues_explain(const struct xco_coordinator *c, int error);
 
 #endif

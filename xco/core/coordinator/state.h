@@ -1,4 +1,4 @@
-// Everything that a running coordinator holds; part of the coordinator's shell.
+// The whole state of a running coordinator; part of the coordinator's shell.
 #ifndef XCO_COORDINATOR_STATE_H
 #define XCO_COORDINATOR_STATE_H
 
@@ -17,7 +17,7 @@
 #include "common/place_reader.h"
 #include "common/stats.h"
 
-// What is counted beside the core's own counts.
+// Counts in addition to the core's own.
 struct xco_counts {
     uint64_t received, malformed, forged, stale, lower_epochs, epochs_ahead,
         reports, hellos, send_errors;
@@ -27,7 +27,7 @@ struct xco_counts {
     uint64_t flow_ready_ns, flow_ready_max_ns, looks, wakes;
 };
 
-// A message of an epoch that is not kept yet.
+// A message of an epoch that is not durable yet.
 struct xco_held {
     bool used;
     int64_t arrived_ns;
@@ -41,33 +41,33 @@ struct xco_places {
     struct xco_gate_state gates[XCO_GATES];
 };
 
-// Which address is at which host.
+// Map of addresses to hosts.
 struct xco_map_state {
     struct xco_place_log here;      // behind this host's bridge
-    struct xco_place_log there;     // at others, as the controller says
-    struct xco_place_reader reader; // of what it says
-    uint64_t told;                  // of `here`, what it has
+    struct xco_place_log there;     // at other hosts, by the controller
+    struct xco_place_reader reader; // of the controller's log
+    uint64_t told;                  // the controller's version of `here`
     int64_t joined_ns, sent_ns, anew_ns;
-    int64_t sweep_ns; // when what it no longer names is forgotten; XCO_NEVER
-    bool due;         // it is to be told
+    int64_t sweep_ns; // when to forget addresses that it no longer names; XCO_NEVER
+    bool due;         // a message to it is due
 };
 
 // The bridge that the gated interface is a port of.
 struct xco_bridge {
-    int socket;     // tells of the forwarding table
+    int socket;     // receives changes of the forwarding table
     int uplink;     // the gated interface; 0: none
     uint32_t index; // 0: there is no bridge
     bool asked;     // the whole table is being read
-    bool again;     // it is to be read
-    bool idle;      // nothing was told at the last look: the socket is to wake the loop
-    int64_t look_ns, ask_ns; // when to look, and when the table may be asked for
-    struct xco_place_log seen; // since it was asked for
+    bool again;     // it must be read
+    bool idle;      // the last read found nothing: the socket wakes the loop
+    int64_t look_ns, ask_ns; // when to read, and when the table may be requested
+    struct xco_place_log seen; // since the request
 };
 
-// What the loop tells its guard.
+// Shared by the loop with its guard.
 struct xco_shared {
     uint64_t turns; // of the loop
-    int interface;  // index of the one that was gated last; 0: none yet
+    int interface;  // index of the last gated one; 0: none yet
 };
 
 struct xco_coordinator {
@@ -86,18 +86,18 @@ struct xco_coordinator {
     uint64_t sequence; // of our last message
     struct xco_keeper keeper;
     struct xco_held held[2]; // a WELCOME, a DIRECTIVE
-    bool present;     // our tree stands on the interface
-    bool wide;        // newcomers may use the whole line: there is no room for more queues
+    bool present;     // our tree is installed on the interface
+    bool wide;        // newcomers may use the whole line: no room for more queues
     bool four;        // the kernel has no IPv6
     int messages;     // UDP socket to the controllers
-    int watch;        // sees newcomers; -1 while the interface is away
-    int links;        // tells of interfaces that come and go
-    int64_t scan_ns;  // of the next look for new flows; XCO_NEVER: when the watch tells
-    bool watch_idle;  // it saw nothing at the last look, and is to tell of the next packet
-    int64_t sweep_ns; // of the next look for idle flows
-    struct xco_walk sweep; // where it goes on
-    struct xco_walk reconciled; // the same of counts that are compared with the kernel's
-    int64_t mend_ns;  // of the next attempt to make the tree
+    int watch;        // detects newcomers; -1 while the interface is missing
+    int links;        // receives events of interfaces
+    int64_t scan_ns;  // of the next scan for new flows; XCO_NEVER: when the watch wakes the loop
+    bool watch_idle;  // it saw nothing at the last scan, and wakes the loop at the next packet
+    int64_t sweep_ns; // of the next sweep for idle flows
+    struct xco_walk sweep; // where it resumes
+    struct xco_walk reconciled; // the same for counts compared with the kernel's
+    int64_t mend_ns;  // of the next attempt to create the tree
     int mend_error;   // of the last attempt
     int64_t publish_ns;
     struct xco_spin spin;

@@ -1,4 +1,4 @@
-// The coordinator's statistics, as others read them; part of its shell.
+// The coordinator's published statistics; part of its shell.
 #include "coordinator/statistics.h"
 
 #include <string.h>
@@ -58,7 +58,7 @@ static uint64_t unlisted_bytes(const struct xco_coordinator *c) {
     return c->core.destinations[XCO_OUTSIDE].sent_bytes;
 }
 
-// Where a program classifies, all that goes to one host is one flow.
+// Where a program classifies, all traffic to one host is one flow.
 static uint64_t flows(const struct xco_coordinator *c) {
     uint64_t gates = 0;
     for (unsigned gate = 0; gate < XCO_OUTSIDE; gate++) {

@@ -6,10 +6,10 @@
 
 #include "coordinator/state.h"
 
-// Opens the statistics file, if the configuration names one; 0 or a negative number.
+// Opens the statistics file if the configuration names one; 0 or a negative number.
 int xco_coordinator_publish_open(struct xco_coordinator *c);
 
-// Writes it, and sets when to write it next.
+// Writes the file, and schedules the next write.
 void xco_coordinator_publish(struct xco_coordinator *c, int64_t now_ns);
 
 #endif

@@ -1,4 +1,4 @@
-// What the kernel answers to a batch of requests.
+// The kernel's answers to a batch of requests.
 #include "qdisc/answer.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ const struct rtattr *xco_attribute(const void *attributes, size_t length, uint16
     return NULL;
 }
 
-// Copies an attribute's value; of one that is longer its beginning, of one that is shorter all.
+// Copies an attribute's value; a longer one is truncated, a shorter one copied whole.
 static void copy(const struct rtattr *attribute, void *value, size_t length) {
     if (attribute != NULL) {
         size_t there = RTA_PAYLOAD(attribute);
@@ -60,7 +60,7 @@ static void take_reading(const struct nlmsghdr *header, struct xco_answers *answ
     }
 }
 
-// Takes one message; returns the errno that it carries, 0 if none.
+// Takes one message; returns its errno, 0 if none.
 static int take(const struct nlmsghdr *header, struct xco_answers *answers) {
     if (header->nlmsg_type == NLMSG_ERROR) {
         const struct nlmsgerr *refusal = NLMSG_DATA(header);

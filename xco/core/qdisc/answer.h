@@ -1,4 +1,4 @@
-// What the kernel answers to a batch of requests.
+// The kernel's answers to a batch of requests.
 #ifndef XCO_QDISC_ANSWER_H
 #define XCO_QDISC_ANSWER_H
 
@@ -6,10 +6,10 @@
 
 #include "qdisc/message.h"
 
-// What the kernel tells of one queue.
+// The kernel's data of one queue.
 struct xco_reading {
     uint32_t handle;
-    char kind[8]; // of the root: "htb" of a tree; "mq" or "fq" where packets have times of departure
+    char kind[8]; // of the root: "htb" of a tree; "mq" or "fq" with departure times
     uint64_t sent_bytes;
     uint32_t backlog_bytes;
 };
@@ -18,10 +18,10 @@ struct xco_answers {
     struct xco_reading *readings; // where answers go, or NULL
     int room;
     int count;
-    uint32_t place; // of the first request that was refused, 0: none was
+    uint32_t place; // of the first refused request, 0: none
 };
 
-// Sends a batch and takes all answers, which are there when the sending returns (the kernel works
+// Sends a batch and takes all answers, which have arrived when the send returns (the kernel works
 // in the sender's context). 0, or the negative errno of the first refusal.
 int xco_answers_of(int netlink, const struct xco_batch *batch, struct xco_answers *answers);
 

@@ -1,4 +1,4 @@
-// The classifier's programs in the kernel: loaded, attached, filled and read (qdisc/classify.bpf.c).
+// The classifier's BPF programs: loads, attaches, fills and reads them (qdisc/classify.bpf.c).
 #include "qdisc/classifier.h"
 
 #include <bpf/bpf.h>
@@ -14,7 +14,7 @@
 static char problem[256];
 static xco_notice_taker take_notice;
 
-// Keeps the first line of what libbpf warns of: the log of a run has no place for the rest.
+// Keeps the first line of libbpf's warnings: the log has no place for the rest.
 static int note_problem(enum libbpf_print_level level, const char *format, va_list values) {
     if (level == LIBBPF_WARN && problem[0] == '\0') {
         vsnprintf(problem, sizeof problem, format, values);
@@ -43,7 +43,7 @@ static int program_of(const struct xco_classifier *classifier, const char *name)
     return program == NULL ? -ENOENT : bpf_program__fd(program);
 }
 
-// Opens the file and says how large the table of hosts is, and what else the programs are told.
+// Opens the file; sets the size of the table of hosts and the programs' constants.
 static int open_object(struct xco_classifier *classifier, const char *file,
                        const struct xco_classify_terms *terms) {
     if (access(file, R_OK) < 0) {
@@ -62,7 +62,7 @@ static int open_object(struct xco_classifier *classifier, const char *file,
     return bpf_map__set_initial_value(constants, terms, sizeof *terms);
 }
 
-// Either packets have times of departure, or a tree of queues has classes.
+// Either packets have departure times, or a tree of queues has classes.
 static void choose_programs(const struct xco_classifier *classifier) {
     struct bpf_program *program;
     bpf_object__for_each_program(program, classifier->object) {
@@ -84,7 +84,7 @@ static void *shared(const struct xco_classifier *classifier, const char *name, s
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-// Maps what is shared with the kernel; false where that cannot be.
+// Maps the memory shared with the kernel; false if that fails.
 static bool share_all(struct xco_classifier *classifier) {
     classifier->target_bytes = classifier->hosts * sizeof *classifier->targets;
     classifier->passage_bytes = XCO_QUEUES * sizeof *classifier->passages;
@@ -98,7 +98,7 @@ static bool share_all(struct xco_classifier *classifier) {
            classifier->paces != NULL && classifier->kinds != NULL;
 }
 
-// Attaches the programs that count at a tree's tracepoints; true where there is no tree.
+// Attaches the programs that count at a tree's tracepoints; true without a tree.
 static bool count_all(struct xco_classifier *classifier) {
     if (classifier->paced) {
         return true;
@@ -192,7 +192,7 @@ void xco_classifier_take(struct xco_classifier *classifier, uint16_t host) {
     }
 }
 
-// Has the next packet depart within the horizon: the last one that waits does so too.
+// Makes the next packet depart within the horizon, as the last waiting one does.
 static void bound(struct xco_pace *pace, uint64_t latest_ns) {
     uint64_t next_ns = __atomic_load_n(&pace->next_ns, __ATOMIC_ACQUIRE);
     while (next_ns > latest_ns &&
@@ -216,7 +216,7 @@ uint64_t xco_classifier_dropped(const struct xco_classifier *classifier) {
     return bytes;
 }
 
-// What has been given a time has entered; what departs only later waits.
+// A packet with a departure time has entered; until that time it waits.
 static struct xco_passage departures(const struct xco_pace *pace, uint64_t now_ns) {
     uint64_t next_ns = __atomic_load_n(&pace->next_ns, __ATOMIC_ACQUIRE);
     uint64_t sent = __atomic_load_n(&pace->sent_bytes, __ATOMIC_ACQUIRE);
@@ -231,7 +231,7 @@ struct xco_passage xco_classifier_passage(const struct xco_classifier *classifie
         return departures(&classifier->paces[queue], (uint64_t)now_ns);
     }
     const struct xco_passage *passage = &classifier->passages[queue];
-    // what has left is read first: between the two reads something may enter and leave
+    // read departures first: between the two reads something may enter and leave
     uint64_t left = __atomic_load_n(&passage->left, __ATOMIC_ACQUIRE);
     return (struct xco_passage){
         .entered = __atomic_load_n(&passage->entered, __ATOMIC_ACQUIRE),

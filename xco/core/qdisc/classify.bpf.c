@@ -1,10 +1,10 @@
-/* Which class a packet that leaves belongs to, and what waits in each class.
+/* Classifies outgoing packets, and counts the backlog of each class.
  *
- * xco_classify stands at the egress hook, before the queues: it writes the class into the packet's
- * priority, which HTB obeys. xco_share spreads what is behind one gate over queues by the interface
- * that a packet came from, which no VM can forge. xco_entered and xco_left count at the queues'
- * tracepoints. Where gates are times of departure, xco_pace stands alone. docs/howto/xco.md lists what
- * belongs where. */
+ * xco_classify is attached to the egress hook, before the queues: it writes the class into the
+ * packet's priority, which HTB obeys. xco_share spreads the packets behind one gate over queues
+ * by the interface that they came from, which no VM can forge. xco_entered and xco_left count at
+ * the queues' tracepoints. With departure-time gates, xco_pace is attached alone.
+ * docs/howto/xco.md lists which packets belong where. */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/pkt_cls.h>
@@ -16,9 +16,9 @@
 #include "qdisc/maps.h"
 
 #define NO_QUEUE 0xffffffffu
-#define BULK 64 /* packets that leave the queues at once, at most */
+#define BULK 64 /* most packets that leave the queues together */
 
-/* What is needed of the kernel's structures, wherever it stands in them. */
+/* The fields needed of the kernel's structures, at any offset. */
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct ns_common {
     unsigned int inum;
@@ -57,7 +57,7 @@ const volatile struct xco_classify_terms terms SEC(".rodata.terms") = {0};
 
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, 1); /* as many as there are hosts, when it is loaded */
+    __uint(max_entries, 1); /* set at load: the number of hosts */
     __uint(map_flags, BPF_F_MMAPABLE);
     __type(key, __u32);
     __type(value, struct xco_target);
@@ -71,7 +71,7 @@ struct {
     __type(value, struct xco_passage);
 } passages SEC(".maps");
 
-/* The packet that is between classifier and queue on this CPU. */
+/* The packet between classifier and queue on this CPU. */
 struct entering {
     __u32 queue;
     __u32 bytes;
@@ -96,7 +96,7 @@ struct {
     __type(value, struct xco_root);
 } root SEC(".maps");
 
-/* Tells the coordinator; nonzero where there is no room. */
+/* Sends a notice to the coordinator; nonzero if there is no room. */
 static __always_inline long notify(__u32 kind, __u32 which) {
     struct xco_notice notice = {kind, which};
     return bpf_ringbuf_output(&notices, &notice, sizeof notice, 0);
@@ -112,7 +112,7 @@ static __always_inline int is_crowded(void) {
     return passage && passage->entered - passage->left > terms.crowd_bytes;
 }
 
-/* Counts what goes to a host without a gate, and says once that it is much. */
+/* Counts bytes to a host without a gate, and notifies once when it becomes large. */
 static __always_inline void count_newcomer(struct xco_target *target, __u32 host, __u32 bytes) {
     __u64 now_ns = bpf_ktime_get_ns();
     if (now_ns - target->since_ns > terms.window_ns) {
@@ -148,7 +148,7 @@ static __always_inline __u32 queue_of(struct __sk_buff *skb) {
     if (skb->len - packet.offset < terms.small_bytes) {
         return NO_QUEUE;
     }
-    __u32 host = packet.to[0] & 1 ? NO_HOST : host_of(skb, &packet); /* a group is no host */
+    __u32 host = packet.to[0] & 1 ? NO_HOST : host_of(skb, &packet); /* a group is not a host */
     return host == NO_HOST ? XCO_QUEUE_OUTSIDE : queue_to(host, skb->wire_len);
 }
 
@@ -172,11 +172,11 @@ SEC("tc") int xco_classify(struct __sk_buff *skb) {
         packet->queue = queue;
         packet->bytes = skb->wire_len;
     }
-    return TC_ACT_UNSPEC; /* the next filter may have its say */
+    return TC_ACT_UNSPEC; /* lets the next filter decide */
 }
 
-/* Gives a packet its time of departure, which fq keeps to; drops it where that is too far away. It
- * stands where xco_classify does, with fq behind it instead of a tree of queues. */
+/* Gives a packet its departure time, which fq keeps; drops it if that is too far ahead. It is
+ * attached where xco_classify would be, with fq behind it instead of a tree of queues. */
 SEC("tc") int xco_pace(struct __sk_buff *skb) {
     __u32 queue = XCO_PACE_CONTROL;
     if (skb->priority != (XCO_CLASS_ROOT | XCO_MINOR_CONTROL)) {
@@ -185,8 +185,8 @@ SEC("tc") int xco_pace(struct __sk_buff *skb) {
     return depart(skb, queue == NO_QUEUE ? XCO_PACE_SMALL : queue) ? TC_ACT_UNSPEC : TC_ACT_SHOT;
 }
 
-/* What tells the sources behind a gate apart: the interface that a packet came from, which no VM can
- * forge; of the host itself, the flow where the kernel knows it, or else the socket. */
+/* Distinguishes the sources behind a gate: by the interface that a packet came from, which no VM
+ * can forge; for the host itself, by the flow if the kernel knows it, or else the socket. */
 static __always_inline __u32 source_of(struct __sk_buff *skb) {
     __u32 source = skb->ingress_ifindex;
     if (!source) {
@@ -238,7 +238,7 @@ int BPF_PROG(xco_entered, struct Qdisc *qdisc, struct netdev_queue *place) {
     return 0;
 }
 
-/* Counts what leaves a queue by the class that the packet carries. */
+/* Counts the bytes that leave a queue by the class of the packet. */
 static __always_inline void count_left(struct sk_buff *skb) {
     __u32 class = skb->priority, bytes = 0;
     __u32 minor = class & 0xffff;
@@ -247,7 +247,7 @@ static __always_inline void count_left(struct sk_buff *skb) {
     if ((class & 0xffff0000) != XCO_CLASS_ROOT || !passage) {
         return;
     }
-    /* its length on the wire stands first in what the queues keep with it (struct qdisc_skb_cb) */
+    /* its length on the wire comes first in the queues' data of the packet (struct qdisc_skb_cb) */
     bpf_probe_read_kernel(&bytes, sizeof bytes, skb->cb);
     passage->left += bytes;
 }
@@ -276,4 +276,4 @@ int BPF_PROG(xco_left, struct Qdisc *qdisc, struct netdev_queue *place, int pack
     return 0;
 }
 
-char _license[] SEC("license") = "Dual BSD/GPL"; /* the kernel's tracing helpers ask for GPL */
+char _license[] SEC("license") = "Dual BSD/GPL"; /* the kernel's tracing helpers require GPL */

@@ -1,4 +1,4 @@
-// Talks to the kernel about the queues of one interface.
+// Connection to the kernel about the queues of one interface.
 #include "qdisc/connection.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <linux/netlink.h>
 
 #define HEADERS 26u      // Ethernet with two VLAN tags and a check sequence
-#define MAX_MTU 32000u   // a closed gate asks 65,000 bytes for a packet
+#define MAX_MTU 32000u   // a closed gate demands 65,000 bytes per packet
 #define KICK_BYTES 60
 
 static int open_netlink(void) {
@@ -30,7 +30,7 @@ static int open_netlink(void) {
     return netlink;
 }
 
-// Opens the socket of the kicks: bound to the interface, receives nothing, aims at its own class.
+// Opens the socket for kicks: bound to the interface, receives nothing, sends to its own class.
 static int open_packets(int interface) {
     int packets = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
     if (packets < 0) {
@@ -128,6 +128,6 @@ int xco_gate_ask(struct xco_gate *gate, const struct xco_batch *questions,
 int xco_gate_kick(struct xco_gate *gate) {
     static const uint8_t frame[KICK_BYTES] = {[12] = 0x88, [13] = 0xb5}; // for local experiments
     ssize_t sent = send(gate->packets, frame, sizeof frame, MSG_DONTWAIT);
-    // ENOBUFS: dropped, as it is meant to be. ENETDOWN: nothing leaves anyway.
+    // ENOBUFS: dropped, as intended. ENETDOWN: nothing leaves anyway.
     return sent >= 0 || errno == ENOBUFS || errno == ENETDOWN ? 0 : -errno;
 }

@@ -1,4 +1,4 @@
-// The gates of one interface: made, opened and closed, asked for what waits, removed.
+// The gates of one interface: creates, opens and closes, queries, removes them.
 #include "qdisc/gate.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ static bool has_filters(struct xco_gate *gate, uint32_t direction) {
     return xco_gate_ask(gate, &gate->batch, &any, 1) != 0;
 }
 
-// Takes the classifier away, and the hook with it if nobody else's filter stands there.
+// Removes the classifier, and the hook with it if no other program has a filter there.
 static void unclassify(struct xco_gate *gate) {
     xco_batch_clear(&gate->batch);
     xco_tree_unclassify(&gate->batch, gate->tree.interface);
@@ -33,7 +33,7 @@ static void unclassify(struct xco_gate *gate) {
     }
 }
 
-// Puts the classifier before the tree. One that a killed coordinator left went with its tree.
+// Attaches the classifier before the tree. One that a killed coordinator left went with its tree.
 static int classify(struct xco_gate *gate) {
     xco_batch_clear(&gate->batch);
     xco_part_clsact(&gate->batch, gate->tree.interface);
@@ -60,7 +60,7 @@ int xco_gate_remove(struct xco_gate *gate) {
     return xco_gate_send(gate, &gate->batch, NULL);
 }
 
-// Builds the tree of queues; `foreign` where another root stands there.
+// Builds the tree of queues; `foreign` if another root is installed.
 static int build(struct xco_gate *gate, bool *foreign) {
     uint32_t place = 0;
     xco_batch_clear(&gate->batch);
@@ -74,7 +74,7 @@ static int build(struct xco_gate *gate, bool *foreign) {
 }
 
 int xco_gate_make(struct xco_gate *gate) {
-    // refused unless the root has our handle: then there is nothing of ours to remove
+    // refused unless the root has our handle: then nothing of ours is there to remove
     bool foreign = false;
     int error = xco_gate_remove(gate);
     if (error == -EPERM || error == -ENODEV) {
@@ -107,7 +107,7 @@ int xco_gate_try_paced(const char *interface) {
     return error;
 }
 
-// Asks for the root; 1 and its reading, 0 if the kernel tells of none, or a negative errno.
+// Queries the root; 1 and its reading, 0 if the kernel reports none, or a negative errno.
 static int ask_root(struct xco_gate *gate, struct xco_reading *root) {
     struct xco_batch question;
     xco_batch_clear(&question);
@@ -137,8 +137,8 @@ int xco_gate_stands(struct xco_gate *gate) {
     return stands && (gate->tree.classify == 0 || ask_classifier(gate) == 1);
 }
 
-// Opens all gates that there are, which fq does not have, and waits until nothing waits, or patience
-// ends. Behind fq packets depart at their own times.
+// Opens all existing gates (fq has none) and waits until nothing waits, or patience ends. Behind fq
+// packets depart at their own times.
 static void drain(struct xco_gate *gate, uint64_t line_bps, int64_t patience_ns) {
     struct xco_batch opening;
     struct xco_reading root = {0};
@@ -158,11 +158,11 @@ static void drain(struct xco_gate *gate, uint64_t line_bps, int64_t patience_ns)
     }
 }
 
-// Sets free an interface that was looked up, whatever its frames are by now.
+// Removes the tree of an interface that was looked up, whatever its present frame size.
 static int release(struct xco_gate *gate, uint64_t line_bps, int64_t patience_ns) {
     int error = xco_gate_open_sockets(gate);
     if (error != 0) {
-        return error == -ENODEV ? 0 : error; // it went since it was looked up
+        return error == -ENODEV ? 0 : error; // it disappeared since the look-up
     }
     int stands = xco_gate_stands(gate);
     if (stands > 0) {
@@ -176,7 +176,7 @@ static int release(struct xco_gate *gate, uint64_t line_bps, int64_t patience_ns
 int xco_gate_release(const char *interface, uint64_t line_bps, int64_t patience_ns) {
     struct xco_gate gate = {.tree.burst_ns = BURST_NS};
     strncpy(gate.name, interface, IF_NAMESIZE - 1);
-    int error = xco_gate_look_up(&gate); // the tree went with the interface
+    int error = xco_gate_look_up(&gate); // the tree disappeared with the interface
     return error == -ENODEV ? 0 : error != 0 ? error : release(&gate, line_bps, patience_ns);
 }
 

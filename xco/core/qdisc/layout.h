@@ -1,4 +1,4 @@
-// How the queues of an interface are laid out: their numbers, handles and limits.
+// The layout of an interface's queues: numbers, handles and limits.
 #ifndef XCO_QDISC_LAYOUT_H
 #define XCO_QDISC_LAYOUT_H
 
@@ -8,26 +8,26 @@
 
 #include "common/message.h"
 
-#define XCO_OUTSIDE XCO_ENTRIES_MAX        // the gate of destinations that no topology knows
-#define XCO_GATES (XCO_ENTRIES_MAX + 1)    // gates of one interface
-#define XCO_FLOWS 256                      // V2V flows of one interface
+#define XCO_OUTSIDE XCO_ENTRIES_MAX        // the gate of destinations outside the topology
+#define XCO_GATES (XCO_ENTRIES_MAX + 1)    // gates per interface
+#define XCO_FLOWS 256                      // V2V flows per interface
 
 #define XCO_ROOT 0x7c010000u
 #define XCO_CLASS_CONTROL (XCO_ROOT | 1u)
 #define XCO_CLASS_KICK (XCO_ROOT | 4u)
 
-// What the tree's queues and limits are.
+// Parameters of the tree's queues and limits.
 struct xco_tree {
     int interface;          // index
     uint32_t frame_bytes;   // the largest frame of the interface
     uint32_t small_bytes;   // a power of two: IP packets below it are small
     uint64_t small_bps;     // limit of all small packets together
     uint64_t newcomer_bps;  // limit of all flows without a queue of their own
-    uint32_t newcomer_bytes; // what of them may wait
-    uint32_t queue_bytes;   // what of one V2V flow may wait
-    uint64_t burst_ns;      // what of the line rate an open gate may send at once
+    uint32_t newcomer_bytes; // their queue limit
+    uint32_t queue_bytes;   // queue limit of one V2V flow
+    uint64_t burst_ns;      // burst of an open gate, as time at the line rate
     int classify, share;    // BPF programs of the classifier; 0: u32 filters classify
-    bool paced;             // no tree: packets have times of departure, which fq keeps to
+    bool paced;             // no tree: packets have departure times, which fq keeps
 };
 
 // Source and destination of a V2V flow; IPv4 addresses are mapped into IPv6 (RFC 4291, 2.5.5.2).
@@ -36,9 +36,9 @@ struct xco_pair {
     struct in6_addr destination;
 };
 
-// How a gate stands: open at a rate, closed at 0. With `lasts_ns` above 0 it gets no more than it can
-// send in that time, so that a closing which is late (the kernel's lock was taken) lets nothing pass;
-// 0: it stays open. `goes_on`: it stood open until now, and what waits has used up its burst.
+// A gate's setting: open at a rate, closed at 0. With `lasts_ns` above 0 it gets no more than it
+// can send in that time, so that a late closing (the kernel's lock was taken) lets nothing pass; 0:
+// it stays open. `goes_on`: it was open until now, and the backlog has used up its burst.
 struct xco_opening {
     uint64_t rate_bps;
     int64_t lasts_ns;

@@ -9,7 +9,7 @@ void xco_batch_clear(struct xco_batch *batch) {
     batch->full = false;
 }
 
-// Returns room for so many bytes, aligned and zeroed, or NULL if there is none.
+// Returns room for so many bytes, aligned and zeroed, or NULL.
 static uint8_t *room(struct xco_batch *batch, size_t length) {
     size_t aligned = NLMSG_ALIGN(length);
     if (batch->full || aligned > sizeof batch->bytes - batch->used) {
@@ -22,7 +22,7 @@ static uint8_t *room(struct xco_batch *batch, size_t length) {
     return place;
 }
 
-// Has the newest message end where the buffer does.
+// Sets the newest message's end to that of the buffer.
 static void set_length(struct xco_batch *batch) {
     struct nlmsghdr *header = (void *)(batch->bytes + batch->message);
     header->nlmsg_len = (uint32_t)(batch->used - batch->message);

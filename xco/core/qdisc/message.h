@@ -11,7 +11,7 @@
 #define XCO_BATCH_BYTES 16384
 
 // Messages in the order in which the kernel carries them out; each one's sequence number is its
-// place, from 1. One that no longer fits makes the batch `full`, and a full batch is not sent.
+// place, from 1. A message that does not fit makes the batch `full`, and a full batch is not sent.
 struct xco_batch {
     size_t used;
     size_t message; // where the newest begins
@@ -30,7 +30,7 @@ void xco_batch_message(struct xco_batch *batch, uint16_t type, uint16_t flags,
 // Adds an attribute to the newest message.
 void xco_batch_attribute(struct xco_batch *batch, uint16_t kind, const void *value, size_t length);
 
-// Begins an attribute that holds others; returns what xco_batch_end_nest wants.
+// Begins an attribute that contains others; returns the argument for xco_batch_end_nest.
 size_t xco_batch_nest(struct xco_batch *batch, uint16_t kind);
 void xco_batch_end_nest(struct xco_batch *batch, size_t nest);
 

@@ -1,8 +1,8 @@
-/* Times of departure: each queue's packets leave one after the other, at the queue's rate.
+/* Departure times: each queue's packets leave one after the other, at the queue's rate.
  *
- * A queue is one number, the time at which its next packet departs (CLOCK_MONOTONIC). Each packet
- * moves it on by the time that it takes at the rate, atomically, whichever CPU it is on. The packet
- * waits in fq, below mq one for each transmit queue; no lock is shared (docs/howto/xco-edt.md). */
+ * A queue is one number, the departure time of its next packet (CLOCK_MONOTONIC). Each packet,
+ * on any CPU, atomically advances it by its transmission time at the rate. The packet waits in
+ * fq, below mq one for each transmit queue; no lock is shared (docs/howto/xco-edt.md). */
 #ifndef XCO_QDISC_PACE_BPF_H
 #define XCO_QDISC_PACE_BPF_H
 
@@ -18,7 +18,7 @@ struct {
     __type(value, struct xco_pace);
 } paces SEC(".maps");
 
-/* What waits of a queue: what its rate sends until its next packet departs. */
+/* Returns a queue's backlog: what its rate sends until its next packet departs. */
 static __always_inline __u64 waiting_bytes(__u32 queue) {
     struct xco_pace *pace = bpf_map_lookup_elem(&paces, &queue);
     __u64 now_ns = bpf_ktime_get_ns();
@@ -28,7 +28,7 @@ static __always_inline __u64 waiting_bytes(__u32 queue) {
     return (pace->next_ns - now_ns) * (pace->rate_bps / 1000) / (NS_TIMES_BITS / 1000);
 }
 
-/* Takes the queue's next time of departure; NEVER: it is beyond the horizon. */
+/* Takes the queue's next departure time; NEVER: it is beyond the horizon. */
 static __always_inline __u64 departure(struct xco_pace *pace, __u64 now_ns, __u32 bytes) {
     __u64 rate_bps = *(volatile __u64 *)&pace->rate_bps;
     if (!rate_bps) {
@@ -50,8 +50,8 @@ static __always_inline __u64 departure(struct xco_pace *pace, __u64 now_ns, __u3
     return __sync_fetch_and_add(&pace->next_ns, takes_ns);
 }
 
-/* Writes when a packet departs; false where it is to be dropped. A socket may ask for a later time
- * (TCP's pacing, SO_TXTIME), within the horizon: that moves its own packet alone. */
+/* Sets a packet's departure time; false if the packet must be dropped. A socket may ask for a
+ * later time (TCP's pacing, SO_TXTIME), within the horizon: that delays only its own packet. */
 static __always_inline int depart(struct __sk_buff *skb, __u32 queue) {
     struct xco_pace *pace = bpf_map_lookup_elem(&paces, &queue);
     __u64 now_ns = bpf_ktime_get_ns(), wanted_ns = skb->tstamp;

@@ -1,4 +1,4 @@
-// The queues where packets have times of departure: fq, below mq one for each transmit queue.
+// The queues with departure times: fq, below mq one for each transmit queue.
 #include "qdisc/paced.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ static int build_single(struct xco_gate *gate) {
     return xco_gate_send(gate, &gate->batch, NULL);
 }
 
-// Replaces what the kernel put below mq; the first transmit queue that it refuses is none.
+// Replaces the kernel's queues below mq; stops at the first transmit queue that does not exist.
 static int fill(struct xco_gate *gate) {
     for (uint32_t queue = 1; queue <= QUEUES_MAX; queue++) {
         xco_batch_clear(&gate->batch);

@@ -1,14 +1,14 @@
-/* What of a packet names its class, and which host its destination is at. */
+/* A packet's class, and the host of its destination. */
 #ifndef XCO_QDISC_PACKET_BPF_H
 #define XCO_QDISC_PACKET_BPF_H
 
 #define NO_HOST 0xffffffffu
 #define VLAN_ID 0x0fffu
 #define MAC_BYTES 6
-#define IP_TO 16   /* where the destination's address stands in a header */
+#define IP_TO 16   /* offset of the destination's address in a header */
 #define IP6_TO 24
 
-/* What kinds of addresses there may be: what there is not need not be looked up. */
+/* Kinds of addresses that may exist: others need no look-up. */
 __u32 kinds SEC(".data.kinds") = 0;
 
 struct {
@@ -19,14 +19,15 @@ struct {
     __type(value, __u32); /* host */
 } places SEC(".maps");
 
-/* What of a packet decides. */
+/* The fields of a packet that decide. */
 struct packet {
     __u16 vlan, protocol;
-    __u32 offset; /* of what follows Ethernet and its tags */
+    __u32 offset; /* of the data after Ethernet and its tags */
     __u8 to[MAC_BYTES];
 };
 
-/* Reads Ethernet and up to two tags; what the device would add is in the packet's description. */
+/* Reads Ethernet and up to two tags; a tag that the device would add is in the packet's
+ * metadata. */
 static __always_inline int read_packet(struct __sk_buff *skb, struct packet *packet) {
     __be16 protocol;
     if (bpf_skb_load_bytes(skb, 0, packet->to, MAC_BYTES) < 0 ||
@@ -54,7 +55,7 @@ static __always_inline int read_packet(struct __sk_buff *skb, struct packet *pac
     return 0;
 }
 
-/* Returns the host of a place in this VLAN, or in whichever. */
+/* Returns the host of a place in this VLAN, or in any. */
 static __always_inline __u32 *looked_up(struct xco_place *place, __u16 vlan) {
     if (!(*(volatile __u32 *)&kinds & XCO_KIND_BIT(place->kind, vlan))) {
         return 0;
@@ -63,7 +64,7 @@ static __always_inline __u32 *looked_up(struct xco_place *place, __u16 vlan) {
     return bpf_map_lookup_elem(&places, place);
 }
 
-/* VLAN number 0xffff is none (802.1Q), so a packet's own is never XCO_ANY_VLAN. */
+/* VLAN number 0xffff is invalid (802.1Q), so a packet's own is never XCO_ANY_VLAN. */
 static __always_inline __u32 host_at(struct xco_place *place, __u16 vlan) {
     __u32 *host = looked_up(place, XCO_ANY_VLAN);
     if (!host) {

@@ -10,10 +10,10 @@
 #define ETHERNET 1u        // TC_LINKLAYER_ETHERNET: the kernel needs no table of costs
 #define TICK_NS 64u        // PSCHED_SHIFT 6: the unit of the kernel's bursts
 #define MAX_TICKS (1u << 28)
-#define CLASS_BURST_NS 1000000u // what a limited class may send at once; its timer may be that late
-#define PROGRAM_PRIORITY 0x7c01u // of our BPF filters among others: late, where others act first
-#define FQ_PACKETS 65536u // that may wait: the horizon bounds them before
-#define QUANTA 2u          // frames that a class sends before the next has its turn
+#define CLASS_BURST_NS 1000000u // burst of a limited class; covers the lateness of its timer
+#define PROGRAM_PRIORITY 0x7c01u // of our BPF filters among others: late, after those that act
+#define FQ_PACKETS 65536u // most that may wait: the horizon limits them earlier
+#define QUANTA 2u          // frames that a class sends before the next one's turn
 
 static void begin(struct xco_batch *batch, uint16_t type, uint16_t flags, const struct tcmsg *what,
                   const char *kind) {

@@ -23,14 +23,14 @@ struct xco_filter {
 
 struct xco_bucket {
     uint64_t rate_bps;
-    uint64_t peak_bps; // 0: the rate alone counts
-    uint32_t peak_bytes; // what may leave at once at the peak
-    uint32_t mpu; // the least that a packet costs, bytes
+    uint64_t peak_bps; // 0: only the rate counts
+    uint32_t peak_bytes; // burst at the peak rate
+    uint32_t mpu; // least cost of a packet, bytes
     uint32_t burst_bytes;
     uint32_t limit_bytes;
 };
 
-// Flags of xco_part_class: what is there is changed, or made where nothing is.
+// Flags of xco_part_class: change an existing class, or create it.
 #define XCO_CHANGE 0
 #define XCO_MAKE (NLM_F_CREATE | NLM_F_EXCL)
 
@@ -47,7 +47,7 @@ void xco_part_bucket(struct xco_batch *batch, int interface, uint32_t parent, ui
                      uint16_t flags, const struct xco_bucket *bucket);
 void xco_part_filter(struct xco_batch *batch, int interface, uint32_t class,
                      const struct xco_filter *filter);
-// A BPF program as a filter: `direct` acts itself, otherwise what it returns is the class.
+// A BPF program as a filter: `direct` acts itself, otherwise its return value is the class.
 void xco_part_program(struct xco_batch *batch, int interface, uint32_t parent, int program,
                       const char *name, bool direct);
 void xco_part_remove_program(struct xco_batch *batch, int interface, uint32_t parent);

@@ -18,24 +18,24 @@
 
 #define EGRESS TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_EGRESS)
 
-#define PRIORITY_SMALL 1u // of filters: the lowest number is asked first
+#define PRIORITY_SMALL 1u // of filters: the lowest number is tried first
 #define PRIORITY_SMALL_6 2u
 #define PRIORITY_FLOWS 0x100u
 #define PRIORITY_NEWCOMERS 0xf000u
 #define PRIORITY_NEWCOMERS_6 0xf001u
 
-#define TURN_NEWCOMERS 2u // among classes that all have something to send
+#define TURN_NEWCOMERS 2u // among classes that all have a backlog
 
 #define UNLIMITED_BPS 1000000000000u
-#define CLOSED_BPS 1000000u // looks after a closed gate twice a second
+#define CLOSED_BPS 1000000u // checks a closed gate twice a second
 #define CLOSED_MPU 65000u   // more than any bucket holds
 #define REFILL 1000u         // a slice's bucket is refilled at this part of its rate
 #define SLOWEST_BPS 8000u
-#define REFILL_LONG 400u     // the same of one that lasts longer: the kernel bounds a bucket's time
+#define REFILL_LONG 400u     // the same for longer slices: the kernel limits a bucket's time
 #define SHORT_NS 12000000    // slices are 10 ms at most (controller/config.c)
-#define LONGEST_NS 40000000  // of a turn that goes on while nobody else wants its links
+#define LONGEST_NS 40000000  // of a turn that continues while no other host wants its links
 
-// Where no program classifies: small packets and newcomers, told apart by u32.
+// Without a program: u32 filters separate small packets and newcomers.
 static void build_filters(struct xco_batch *batch, const struct xco_tree *tree) {
     uint32_t small = 0xffffu & ~(tree->small_bytes - 1);
     struct xco_key small_4 = {htonl(small), 0, 0}, small_6 = {htonl(small << 16), 0, 4};
@@ -52,8 +52,8 @@ static void build_filters(struct xco_batch *batch, const struct xco_tree *tree) 
 
 void xco_tree_build(struct xco_batch *batch, const struct xco_tree *tree) {
     xco_part_htb(batch, tree->interface, TC_H_ROOT, XCO_ROOT, CLASS_SMALL & 0xffffu);
-    // bounded as well: root of a container's user namespace may write any priority (socket(7)), and
-    // devices like macvlan hand it on
+    // limited as well: root of a container's user namespace may write any priority (socket(7)), and
+    // devices like macvlan pass it on
     xco_part_class(batch, tree, XCO_CLASS_CONTROL, tree->small_bps, 0, XCO_MAKE);
     xco_part_class(batch, tree, CLASS_SMALL, tree->small_bps, 1, XCO_MAKE);
     xco_part_class(batch, tree, CLASS_NEWCOMERS, tree->newcomer_bps, TURN_NEWCOMERS,
@@ -92,7 +92,7 @@ const char *xco_tree_part(const struct xco_batch *batch, uint32_t place) {
     if (header->nlmsg_type == RTM_NEWTCLASS) {
         return "htb";
     }
-    // the kind is the first attribute of each request that makes something
+    // the kind is the first attribute of each request that creates something
     const uint8_t *kind = (const uint8_t *)header + NLMSG_SPACE(sizeof(struct tcmsg));
     return RTA_DATA((const struct rtattr *)(const void *)kind);
 }
@@ -111,7 +111,7 @@ static struct xco_bucket closed_bucket(const struct xco_tree *tree) {
     };
 }
 
-// Shares a gate among the interfaces that packets come from: no VM fills the queue of all.
+// Shares a gate among the interfaces that packets come from: no VM fills the common queue.
 static void add_sources(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate) {
     for (unsigned source = 0; source < XCO_SOURCES; source++) {
         xco_part_class(batch, tree, CLASS_FLOW(gate, source), UNLIMITED_BPS, 0, XCO_MAKE);
@@ -178,16 +178,17 @@ void xco_tree_remove_flow(struct xco_batch *batch, const struct xco_tree *tree, 
     xco_part_remove_class(batch, tree->interface, CLASS_FLOW(gate, flow));
 }
 
-// Returns what a rate sends within a time, but at least two frames: a bucket that holds less than a
-// frame would drop it.
+// Returns what a rate sends within a time, but at least two frames: a bucket smaller than a frame
+// would drop it.
 static uint32_t volume(const struct xco_tree *tree, uint64_t rate_bps, uint64_t time_ns) {
     uint64_t bytes = rate_bps / 8000 * time_ns / 1000000;
     uint64_t least = 2ull * tree->frame_bytes;
     return bytes < least ? (uint32_t)least : bytes > INT32_MAX ? INT32_MAX : (uint32_t)bytes;
 }
 
-// The rate of an open gate that is extended: lower by the burst that the kernel refills at the change,
-// spread over half of the granted time, after which the gate is extended again.
+// Returns the rate of an open gate that is extended. It is lower by the burst that the kernel
+// refills at the change, spread over half of the granted time; after that the gate is extended
+// again.
 static uint64_t rate_on(uint64_t rate_bps, uint32_t burst_bytes, int64_t lasts_ns) {
     uint64_t burst_bps = (uint64_t)burst_bytes * 8 * 1000000000u / (uint64_t)(lasts_ns / 2 + 1);
     return burst_bps < rate_bps / 2 ? rate_bps - burst_bps : rate_bps / 2;
@@ -217,7 +218,7 @@ void xco_tree_set_gate(struct xco_batch *batch, const struct xco_tree *tree, uns
 static void ask(struct xco_batch *batch, uint16_t type, int interface, uint32_t parent,
                 uint32_t handle) {
     struct tcmsg what = {.tcm_ifindex = interface, .tcm_parent = parent, .tcm_handle = handle};
-    // without ECHO the kernel tells everybody but who asks
+    // without ECHO the kernel notifies all processes but the requester
     xco_batch_message(batch, type, NLM_F_ECHO, &what);
 }
 

@@ -1,20 +1,20 @@
 // The tree of queues on a host's outgoing interface, as requests to the kernel.
 //
 //   7c01: htb                           the root; our mark
-//   ├── 7c01:1  control                 our own messages, limited to a share
-//   ├── 7c01:2  small                   small packets and all that is not IP, limited to a share
-//   ├── 7c01:3  newcomers               flows that are small or not yet known, limited to a share
-//   ├── 7c01:4  kick                    takes the frames that make the kernel look again; drops them
+//   ├── 7c01:1  control                 our messages, limited to a share
+//   ├── 7c01:2  small                   small packets and non-IP, limited to a share
+//   ├── 7c01:3  newcomers               small or unknown flows, limited to a share
+//   ├── 7c01:4  kick                    drops the frames that make the kernel look again
 //   └── 7c01:10+k  7d00+k: tbf          the gate of destination k
 //        └── 7e00+k: htb                shares an open gate among its V2V flows
 //             └── 7e00+k:10+n  bfifo    the queue of V2V flow n, or with BPF of some sources
 //
-// A BPF program at the egress hook names the class (qdisc/classify.bpf.c); where there is none, u32
-// filters of the root do.
+// A BPF program at the egress hook sets the class (qdisc/classify.bpf.c), or else u32 filters of
+// the root.
 //
 // A gate is a token bucket that is closed by `mpu 65000`, so that no packet is affordable, and
-// opened by `mpu 0`, which also refills it; for a slice its peak is the rate, its burst what the
-// slice has room for (docs/decisions/0027-gates-of-htb-and-tbf.md).
+// opened by `mpu 0`, which also refills it. For a slice its peak is the rate, and its burst what
+// fits into the slice (docs/decisions/0027-gates-of-htb-and-tbf.md).
 #ifndef XCO_QDISC_TREE_H
 #define XCO_QDISC_TREE_H
 
@@ -22,10 +22,10 @@
 #include "qdisc/message.h"
 
 // Adds the requests that build the root, its classes and their filters, or that remove it all.
-// xco_tree_part names what the kernel must have for the message of this place.
+// xco_tree_part names the kernel feature that the message of this place needs.
 void xco_tree_build(struct xco_batch *batch, const struct xco_tree *tree);
 void xco_tree_remove(struct xco_batch *batch, int interface);
-// Adds the request that puts the classifier before the tree, or takes it away.
+// Adds the request that attaches the classifier before the tree, or removes it.
 void xco_tree_classify(struct xco_batch *batch, const struct xco_tree *tree);
 void xco_tree_unclassify(struct xco_batch *batch, int interface);
 void xco_tree_ask_classifier(struct xco_batch *batch, int interface);
@@ -35,24 +35,24 @@ const char *xco_tree_part(const struct xco_batch *batch, uint32_t place);
 void xco_tree_set_newcomers(struct xco_batch *batch, const struct xco_tree *tree,
                             uint64_t rate_bps);
 
-// Adds the requests that make a destination's gate, closed, or remove it with all its queues.
+// Adds the requests that create a destination's gate, closed, or remove it with all its queues.
 void xco_tree_add_gate(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate);
 void xco_tree_remove_gate(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate);
 
-// Adds the requests that make a V2V flow's queue behind a gate, its filters last, or remove it.
+// Adds the requests that create a V2V flow's queue behind a gate, its filters last, or remove it.
 void xco_tree_add_flow(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate,
                        unsigned flow, const struct xco_pair *pair);
 void xco_tree_remove_flow(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate,
                           unsigned flow, const struct xco_pair *pair);
 
-// Adds the request that sets a gate. Where packets have times of departure nothing of the kernel's is
-// a gate: none is added or removed.
+// Adds the request that sets a gate. With departure times no kernel object is a gate: none is added
+// or removed.
 void xco_tree_set_gate(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate,
                        const struct xco_opening *opening);
 
-// Adds the question for what waits behind a gate, for what a V2V flow's queue holds and has sent,
-// for what the newcomers' holds, or for the root. xco_tree_gate_of and xco_tree_flow_of tell from
-// an answer's handle whose it is, -1: nobody's.
+// Adds the query for a gate's backlog, for a V2V flow's backlog and bytes sent, for the newcomers'
+// backlog, or for the root. xco_tree_gate_of and xco_tree_flow_of map an answer's handle to its
+// gate or flow, -1: neither.
 void xco_tree_ask_gate(struct xco_batch *batch, int interface, unsigned gate);
 void xco_tree_ask_flow(struct xco_batch *batch, int interface, unsigned gate, unsigned flow);
 void xco_tree_ask_newcomers(struct xco_batch *batch, int interface);

@@ -1,4 +1,4 @@
-// Sees the packets that leave without a queue of their own, so that large flows get one.
+// Sees outgoing packets without a queue of their own, so that large flows get one.
 #include "qdisc/watch.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #define HEAD_BYTES 40 // of a packet: both addresses, in IPv6 too
 #define ROOM_BYTES (1 << 20)
 #define FIXED 32
-#define FARTHEST 255      // instructions that a jump can skip
+#define FARTHEST 255      // most instructions that a jump can skip
 #define MIX 2654435761u   // odd, and its bits are well mixed (Knuth, section 6.4)
 
 struct program {
@@ -42,12 +42,12 @@ static void add(struct program *program, uint16_t code, uint32_t value) {
     program->code[program->used++] = (struct sock_filter){.code = code, .k = value};
 }
 
-// A pair as one number, of the last word of each address, as the filter reckons it.
+// A pair as one number, of the last word of each address, as the filter computes it.
 static uint32_t mark_of(const struct xco_pair *pair) {
     return ntohl(pair->source.s6_addr32[3]) * MIX + ntohl(pair->destination.s6_addr32[3]);
 }
 
-// Writes the marks of one family's flows; returns how many.
+// Writes the marks of one family's flows; returns their number.
 static size_t marks_of(const struct xco_pair *pairs, size_t count, bool four,
                        uint32_t marks[XCO_FLOWS]) {
     size_t used = 0;
@@ -59,9 +59,9 @@ static size_t marks_of(const struct xco_pair *pairs, size_t count, bool four,
     return used;
 }
 
-// Refuses the flows of one family by one comparison each, so that the program stays within what a
-// socket may have (net.core.optmem_max). Of two flows with the same mark the second stays a
-// newcomer: of 256 flows and one other that is so once in 16 million.
+// Rejects each flow of one family by one comparison, so that the program stays within a socket's
+// limit (net.core.optmem_max). Of two flows with the same mark the second stays a newcomer: with
+// 256 flows and one other this happens once in 16 million.
 static void refuse_flows(struct program *program, const struct xco_pair *pairs, size_t count,
                          bool four) {
     uint32_t marks[XCO_FLOWS];
@@ -82,8 +82,8 @@ static void refuse_flows(struct program *program, const struct xco_pair *pairs, 
     answer(program, HEAD_BYTES);
 }
 
-// Refuses what is not outgoing, not IP or small. IPv6 goes on behind it; the jump of IPv4, whose
-// place is returned, is still to be given its way.
+// Rejects packets that are not outgoing, not IP or small. IPv6 continues after it; the returned
+// place is IPv4's jump, which has no target yet.
 static size_t refuse_others(struct program *program, uint32_t small_bytes) {
     load(program, BPF_B, (uint32_t)(SKF_AD_OFF + SKF_AD_PKTTYPE));
     jump(program, BPF_JEQ, PACKET_OUTGOING, 1, 0);
@@ -114,11 +114,11 @@ int xco_watch_except(int watch, uint32_t small_bytes, const struct xco_pair *pai
     return done < 0 ? -errno : 0;
 }
 
-// Sets up a socket that is bound only when its filter stands, so that it never sees more.
+// Sets up a socket that is bound only after its filter is attached, so that it never sees more.
 static int set_up(int watch, int interface, uint32_t small_bytes) {
     int room = ROOM_BYTES;
     struct sockaddr_ll place = {.sll_family = AF_PACKET, .sll_ifindex = interface};
-    place.sll_protocol = htons(ETH_P_ALL); // outgoing packets show to those that want all
+    place.sll_protocol = htons(ETH_P_ALL); // only sockets for all protocols see outgoing packets
     int error = xco_watch_except(watch, small_bytes, NULL, 0);
     if (error == 0 && (setsockopt(watch, SOL_SOCKET, SO_RCVBUF, &room, sizeof room) < 0 ||
                        bind(watch, (struct sockaddr *)&place, sizeof place) < 0)) {
@@ -144,7 +144,7 @@ static bool sight_of_6(const uint8_t *packet, struct xco_sight *sight) {
     memcpy(&sight->pair.source, packet + 8, 16);
     memcpy(&sight->pair.destination, packet + 24, 16);
     sight->bytes = 40u + ((uint32_t)packet[4] << 8 | packet[5]);
-    // no IPv6 packet may bear a mapped address, which is how IPv4 is written here
+    // IPv6 packets must not have mapped addresses, the form of IPv4 addresses here
     return !IN6_IS_ADDR_V4MAPPED(&sight->pair.source);
 }
 

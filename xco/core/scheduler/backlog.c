@@ -1,4 +1,4 @@
-/* What is backlogged, by source and by destination: short rows that a processor reads in one go. */
+/* The backlog, by source and by destination: short rows that a processor reads in one go. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static int room_for(struct xco_schedule *s, struct backlog *backlog, size_t more
     return 0;
 }
 
-/* The memory of what was backlogged once is not kept. */
+/* The memory of a former backlog is not kept. */
 static void give_back(struct xco_schedule *s, struct backlog *backlog) {
     if (backlog->count > FIRST_ENTRIES / 2 || backlog->entries == backlog->first)
         return;
@@ -64,7 +64,7 @@ void backlog_add(struct xco_schedule *s, uint32_t flow) {
     to->entries[new->at_target] = (struct entry){flow, new->host, new->rank};
 }
 
-/* The last entries take the places of those that go. */
+/* The last entries move into the slots of removed ones. */
 void backlog_remove(struct xco_schedule *s, uint32_t flow) {
     const struct flow *old = &s->flows[flow];
     struct backlog *from = &s->from[old->host], *to = &s->to[old->destination];

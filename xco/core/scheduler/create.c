@@ -1,4 +1,4 @@
-/* A new schedule: options checked, the tree rooted, tables made. */
+/* A new schedule: checks options, roots the tree, creates tables. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +40,7 @@ static const char *wrong_options(const struct xco_schedule_options *o) {
 struct adjacency {
     uint32_t *first;
     uint32_t *next;
-    uint32_t *order; /* nodes, as they are reached from the root */
+    uint32_t *order; /* nodes in the order of their distance from the root */
 };
 
 static void adjacency_free(struct adjacency *adjacency) {
@@ -77,14 +77,14 @@ static struct node child_of(uint32_t parent, uint32_t depth, uint64_t capacity) 
     };
 }
 
-/* Hang the tree from a root, breadth first; return how many nodes were reached. */
+/* Hang the tree from a root, breadth first; return the number of nodes reached. */
 static uint32_t reach(struct xco_schedule *s, const struct xco_schedule_options *o,
                       const struct adjacency *adjacency, uint32_t root) {
     uint32_t reached = 0;
     for (uint32_t i = 0; i < s->node_count; i++)
         s->nodes[i].depth = XCO_NONE;
     s->nodes[root] = child_of(XCO_NONE, 0, 0);
-    s->nodes[root].free[DOWN] = UINT64_MAX; /* no link: nothing is blocked there */
+    s->nodes[root].free[DOWN] = UINT64_MAX; /* no link: it blocks nothing */
     adjacency->order[reached++] = root;
     for (uint32_t done = 0; done < reached; done++) {
         uint32_t at = adjacency->order[done];

@@ -1,4 +1,4 @@
-/* The events: what became backlogged, what ended, who left; and what is so now. */
+/* The events: new backlog, ended slices, hosts that left; and the present state. */
 #include "scheduler/schedule.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@ static void begin(struct xco_schedule *s, uint64_t now_ns, struct xco_grant *gra
     s->grant_count = 0;
 }
 
-/* Say last that a host which was sending is not any more. */
+/* Add last that a sending host has stopped. */
 static int finish(struct xco_schedule *s, uint32_t host, bool was_sending) {
     settle(s);
     if (was_sending && s->hosts[host].sending == XCO_NONE)
@@ -25,7 +25,7 @@ static bool valid(const struct xco_schedule *s, uint32_t host, uint32_t destinat
     return host < s->host_count && destination < s->host_count && host != destination;
 }
 
-/* The flow is backlogged, whatever it was before. */
+/* Mark the flow as backlogged, whatever its previous state. */
 static void become_backlogged(struct xco_schedule *s, uint32_t host, uint32_t destination) {
     uint32_t found = flow_find(s, host, destination);
     uint32_t flow = found == XCO_NONE ? flow_make(s, host, destination) : found;
@@ -40,7 +40,7 @@ static void become_backlogged(struct xco_schedule *s, uint32_t host, uint32_t de
     }
 }
 
-/* What a host was backlogged to and is not any more; who is being sent to keeps its grant. */
+/* Clear a host's former backlog; a flow that is being sent keeps its grant. */
 static void drop_others(struct xco_schedule *s, uint32_t host) {
     uint32_t at = s->hosts[host].flows;
     if (at == XCO_NONE)
@@ -115,11 +115,11 @@ int xco_schedule_gave_up(struct xco_schedule *s, uint64_t now_ns, uint32_t host,
     return finish(s, host, true);
 }
 
-/* Forget all flows of a host, what they were served and weigh included. */
+/* Forget all flows of a host, including their service and weights. */
 static void forget_host(struct xco_schedule *s, uint32_t host) {
     while (s->hosts[host].flows != XCO_NONE) {
         uint32_t flow = s->hosts[host].flows;
-        s->flows[flow].weighted = true; /* so that to drop it is not to forget it yet */
+        s->flows[flow].weighted = true; /* so that dropping it does not forget it yet */
         if (s->flows[flow].state != RESTING)
             flow_drop(s, flow);
         flow_forget(s, flow);

@@ -1,4 +1,4 @@
-/* The table of V2V flows: a pool that grows, found by host and destination, ringed by host. */
+/* The table of V2V flows: a growing pool, indexed by host and destination, with a ring per host. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "scheduler/paths.h"
 
 enum { FIRST_ROOM = 64, MOST_RESTING = 16 /* a host, on average */ };
-/* XCO_FAIR: after so many halvings, what a resting flow was served counts for nothing. */
+/* XCO_FAIR: after so many halvings, a resting flow's service counts for nothing. */
 static const double FORGOTTEN = 8.0;
 
 static uint32_t place_of(const struct xco_schedule *s, uint32_t host, uint32_t destination) {
@@ -36,7 +36,7 @@ static uint32_t table_place(const struct xco_schedule *s, uint32_t host, uint32_
     return place;
 }
 
-/* Empty a place, and close the gap: what probed past it moves up. */
+/* Empty a slot, and close the gap: entries that probed past it move up. */
 static void table_remove(struct xco_schedule *s, uint32_t gap) {
     uint32_t mask = (1u << s->table_bits) - 1;
     for (uint32_t at = table_next(s, gap); s->table[at] != XCO_NONE; at = table_next(s, at)) {
@@ -125,8 +125,7 @@ void ring_last(struct xco_schedule *s, uint32_t flow) {
     ring_add(s, flow);
 }
 
-/* Of the flows that rest, forget the one that has rested longest, if what it did counts for
- * nothing by now, or if there are too many. */
+/* Forget the flow that has rested longest, if its service no longer counts, or if too many rest. */
 static void forget_old(struct xco_schedule *s) {
     uint32_t flow = s->resting.head;
     if (flow == XCO_NONE)
@@ -136,7 +135,7 @@ static void forget_old(struct xco_schedule *s) {
         flow_forget(s, flow);
 }
 
-/* The place of a full rate among those that flows can have; any for a flow that is stuck. */
+/* The index of a full rate among those that flows can have; any for a stuck flow. */
 static uint32_t class_of(const struct xco_schedule *s, uint64_t full_rate) {
     uint32_t class = 0;
     while (class + 1 < s->classes && s->class_rate[class] < full_rate)
@@ -166,7 +165,7 @@ uint32_t flow_make(struct xco_schedule *s, uint32_t host, uint32_t destination) 
     return made;
 }
 
-/* Remove a flow that rests from everywhere. */
+/* Remove a resting flow from everywhere. */
 void flow_forget(struct xco_schedule *s, uint32_t flow) {
     if (s->flows[flow].place == AT_REST)
         rest_remove(s, flow);

@@ -1,7 +1,7 @@
-/* How a grant begins and ends, who waits for one, and what is reserved. */
+/* How grants begin and end, which flows wait, and what is reserved. */
 #include "scheduler/paths.h"
 
-/* Note that a link or host got free: what waits there is tried before the event is over. */
+/* Note that a link or host became free: its waiting flows are tried before the event is over. */
 void source_open(struct xco_schedule *s, uint32_t what) {
     if (s->source_at[what]) {
         s->sources[s->source_at[what] - 1].done = false;
@@ -29,7 +29,7 @@ static void target_changed(struct xco_schedule *s, uint32_t host) {
     s->room[host] = s->nodes[host].free[DOWN] >= least_rate(s, s->class_rate[0]);
 }
 
-/* Begin to wait, last in order. It is tried if its host is ready. */
+/* Begin to wait, last in order. The flow is tried if its host is ready. */
 void flow_wait(struct xco_schedule *s, uint32_t flow) {
     struct flow *new = &s->flows[flow];
     bool is_new = new->state == RESTING;
@@ -74,7 +74,7 @@ static void unhold(struct xco_schedule *s, uint32_t flow) {
     host_changed(s, owner->host);
 }
 
-/* The flow has nothing left. What it was served is remembered where that counts. */
+/* The flow has no backlog left. Its service is remembered where that counts. */
 void flow_drop(struct xco_schedule *s, uint32_t flow) {
     struct flow *old = &s->flows[flow];
     if (old->state == RESERVED) {
@@ -98,8 +98,8 @@ void flow_drop(struct xco_schedule *s, uint32_t flow) {
         flow_forget(s, flow);
 }
 
-/* Add what the flow was served just now, by weight, to its share. The weight is the host's: each
- * of its backlogged flows has an even part of it. */
+/* Add the flow's latest service, by weight, to its share. The weight is the host's: each of its
+ * backlogged flows has an even part of it. */
 static void account(struct xco_schedule *s, const struct host *host, struct flow *flow) {
     uint64_t duration = s->now_ns - host->started_ns;
     if (!s->fair || duration == 0)
@@ -109,7 +109,7 @@ static void account(struct xco_schedule *s, const struct host *host, struct flow
     flow->rank = share_more(&s->shares, flow->rank, served, s->now_ns);
 }
 
-/* The host sends no more; what it used is free. Its flow is left to the caller. */
+/* The host stops sending; its capacity is free. The caller handles its flow. */
 static uint32_t stop(struct xco_schedule *s, uint32_t host) {
     struct host *sender = &s->hosts[host];
     uint32_t flow = sender->sending;
@@ -119,11 +119,11 @@ static uint32_t stop(struct xco_schedule *s, uint32_t host) {
     open_path(s, &s->flows[flow]);
     sender->sending = XCO_NONE;
     host_changed(s, host);
-    s->owners_tried = 0; /* what was full may have room again */
+    s->owners_tried = 0; /* full links may have room again */
     return flow;
 }
 
-/* After its slice a flow waits anew, or is dropped if it has nothing left. */
+/* After its slice a flow waits again, or is dropped if it has no backlog. */
 static void after_slice(struct xco_schedule *s, uint32_t flow) {
     if (s->flows[flow].drained) {
         s->hosts[s->flows[flow].host].backlog++;
@@ -160,13 +160,14 @@ void grant(struct xco_schedule *s, uint32_t flow, uint64_t rate) {
     s->grants[s->grant_count++] = (struct xco_grant){winner->host, winner->destination, rate};
 }
 
-/* Lines 15 and 44: a host that has just started, or was scheduled by this event, is left alone. */
+/* Lines 15 and 44: a host that has just started, or was scheduled by this event, is not
+ * preempted. */
 static bool may_preempt(const struct xco_schedule *s, const struct host *host) {
     return !s->fair && s->threshold_ns != XCO_FOREVER && host->sending != XCO_NONE &&
            host->event != s->event && s->now_ns - host->started_ns >= s->threshold_ns;
 }
 
-/* Whether an owner may have its full rate: on its own path nothing is held for anybody else. */
+/* Whether an owner may have its full rate: its own path has no reservation for another flow. */
 bool owner_fits(const struct xco_schedule *s, const struct flow *flow) {
     uint32_t link;
     FOR_PATH(s->nodes, flow->host, flow->destination, link) {
@@ -176,8 +177,8 @@ bool owner_fits(const struct xco_schedule *s, const struct flow *flow) {
     return true;
 }
 
-/* Lines 40 to 46: whether a host that sends to another destination may turn to this flow, which
- * fits then. */
+/* Lines 40 to 46: whether a host that sends to another destination may switch to this flow,
+ * which then fits. */
 bool can_preempt(struct xco_schedule *s, uint32_t flow, uint64_t *rate) {
     const struct flow *winner = &s->flows[flow];
     const struct host *host = &s->hosts[winner->host];

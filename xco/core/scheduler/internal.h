@@ -1,4 +1,4 @@
-/* What a schedule is made of: nodes with their links, hosts, V2V flows, and where flows wait. */
+/* The parts of a schedule: nodes with their links, hosts, V2V flows, and where flows wait. */
 #ifndef XCO_SCHEDULER_INTERNAL_H
 #define XCO_SCHEDULER_INTERNAL_H
 
@@ -8,13 +8,13 @@
 
 enum { UP = 0, DOWN = 1 }; /* the directed links between a node and its parent */
 
-/* A switch or host: one line of cache has all that a walk along a path needs. */
+/* A switch or host: one cache line has everything that a walk along a path needs. */
 struct node {
     uint32_t parent; /* XCO_NONE: the root */
     uint32_t depth;
     uint64_t capacity[2];
-    uint64_t free[2];  /* capacity less what is granted */
-    uint64_t held[2];  /* what is kept free for the owner */
+    uint64_t free[2];  /* capacity minus grants */
+    uint64_t held[2];  /* capacity reserved for the owner */
     uint32_t owner[2]; /* the flow that the link is reserved for */
 };
 
@@ -23,28 +23,28 @@ enum flow_state {
     RESTING,    /* known, not backlogged */
     WAITING,    /* backlogged, not granted */
     STUCK,      /* backlogged, but its path can never carry what its host sends */
-    RESERVED,   /* waiting, parked nowhere: it is tried whenever anything on its path gets free */
+    RESERVED,   /* waiting, not parked: tried whenever anything on its path becomes free */
     SENDING,    /* granted */
 };
 
-/* What a host has for one destination. All that events touch most is one line of cache. */
+/* A host's state for one destination. The fields that events touch most are in one cache line. */
 struct flow {
     _Alignas(64) uint32_t host;
     uint32_t destination;
     uint32_t place;          /* the heap where it is parked, AT_REST or XCO_NONE */
-    uint32_t next;           /* in the heap its next sibling, at rest who rests after it */
-    uint32_t previous;       /* in the heap its elder sibling or parent, at rest who rests before */
+    uint32_t next;           /* in the heap its next sibling, at rest the one that rests after it */
+    uint32_t previous;       /* in the heap its elder sibling or parent, at rest its predecessor */
     uint32_t child;          /* in the heap */
     uint32_t older, younger; /* in the order of waiting */
-    uint64_t full_rate;      /* when all is free; 0: it is stuck */
+    uint64_t full_rate;      /* when all links are free; 0: it is stuck */
     uint64_t order;          /* counts waits */
-    double rank;         /* who is first is granted first: the share of XCO_FAIR, or the order */
+    double rank;         /* the lowest is granted first: the share of XCO_FAIR, or the order */
     uint32_t rate_class; /* of its full rate, in ascending order */
     uint8_t state;       /* enum flow_state */
-    bool weighted;       /* its weight was set: it is never forgotten */
-    bool drained;        /* granted, and not backlogged any more */
+    bool weighted;       /* its weight was set: never forget it */
+    bool drained;        /* granted, and no longer backlogged */
 
-    uint64_t since_ns; /* when it began to wait, or to rest */
+    uint64_t since_ns; /* when it began to wait or rest */
     double weight;
     uint32_t group;         /* the last backlog group that it was in */
     uint32_t after, before; /* the other flows of its host, in a ring */
@@ -56,14 +56,14 @@ struct host {
     uint32_t sending;  /* a flow */
     uint32_t held_for; /* a flow: no other of this host is granted */
     uint32_t flows;    /* the first of its ring */
-    uint32_t backlog;  /* flows that are not resting, nor drained */
+    uint32_t backlog;  /* number of flows not resting or drained */
     uint64_t rate;
     uint64_t started_ns;
-    uint64_t event; /* at which it was granted something last */
-    double weight;  /* of flows that become known */
+    uint64_t event; /* event of its last grant */
+    double weight;  /* of flows added later */
 };
 
-/* The backlog of a host, or for a host, in no order: what events look at, side by side. */
+/* The backlog of a host, or for a host, unordered: what events read, contiguous. */
 struct entry {
     uint32_t flow;
     uint32_t peer; /* the other end */
@@ -73,19 +73,19 @@ struct entry {
 enum { FIRST_ENTRIES = 4 };
 
 struct backlog {
-    struct entry *entries; /* `first`, or elsewhere while there are more */
+    struct entry *entries; /* `first`, or an allocation while there are more */
     uint32_t count, room;
     struct entry first[FIRST_ENTRIES];
 };
 
-/* A link or host that got free in the event at hand, and the first in rank of those to try. */
+/* A link or host that became free in this event, and the first in rank of those to try. */
 struct source {
     uint32_t what; /* 2 * node + direction, then hosts */
     uint32_t best; /* a flow that fits, or XCO_NONE */
-    bool done;     /* nothing fits, until it is opened again */
+    bool done;     /* nothing fits, until it is reopened */
 };
 
-/* The switches right below a node. Flows that climb to it from one and descend to another are
+/* The switches directly below a node. Flows that climb to it from one and descend to another are
  * parked by both, so that each link's end finds those that the other link does not block. */
 struct siblings {
     uint32_t first, count; /* in `children` */
@@ -98,11 +98,11 @@ struct queue {
 
 static const uint32_t AT_REST = XCO_NONE - 1;
 
-/* Tables for what was served, scheduler/shares.c. */
+/* Tables for the shares of service, scheduler/shares.c. */
 enum { SHARE_STEPS = 54 * 64 + 2, LOGARITHMS = 256 };
 
 struct logarithm {
-    uint64_t bits; /* of the double that it is of */
+    uint64_t bits; /* of the double that it belongs to */
     double log2;
 };
 
@@ -131,16 +131,16 @@ struct xco_schedule {
 
     uint32_t *parked;            /* roots of heaps, by place, see `place_of_link` */
     size_t place_count;
-    uint32_t *paired;            /* by link: how many are parked by it and another */
+    uint32_t *paired;            /* by link: number parked by it and another */
     struct siblings *siblings;   /* by node */
-    uint32_t *children;          /* switches below switches, side by side */
+    uint32_t *children;          /* switches below switches, contiguous */
     uint32_t *ordinal;           /* of a node among its siblings */
     struct backlog *from, *to;   /* by host */
     size_t entry_room;           /* of all backlogs */
     bool *ready;                 /* by host: it is idle, and reserved for no flow */
     bool *room;                  /* by host: its link has room for the smallest flow */
-    uint32_t oldest, youngest; /* waiting flows that can ever be granted, in the order of waiting */
-    struct queue resting;      /* XCO_FAIR: who rests longest first */
+    uint32_t oldest, youngest; /* waiting flows that can ever be granted, by time of waiting */
+    struct queue resting;      /* XCO_FAIR: the longest at rest first */
     uint32_t rest_count;
 
     struct shares shares;
@@ -152,7 +152,7 @@ struct xco_schedule {
     uint32_t *table; /* open addressing; XCO_NONE: empty */
     uint32_t table_bits;
 
-    /* Of the event at hand. */
+    /* Of the present event. */
     struct source *sources;
     uint32_t *source_at; /* by what it is: 1 + its index, 0 for none */
     uint32_t source_count;
@@ -169,7 +169,7 @@ static inline uint32_t link_sources(const struct xco_schedule *s) {
     return 2 * s->node_count;
 }
 
-/* Whether a link ends at a host: what waits for it is in that host's backlogs. */
+/* Whether a link ends at a host: flows that wait for it are in that host's backlogs. */
 static inline bool is_hosts(const struct xco_schedule *s, uint32_t link) {
     return link < 2 * s->host_count;
 }
@@ -190,7 +190,7 @@ static inline uint32_t place_of_pair(const struct xco_schedule *s, uint32_t up, 
     return all->pairs + pair * s->classes + class;
 }
 
-/* The least that is worth granting to a flow with this full rate. */
+/* The least rate worth granting to a flow with this full rate. */
 static inline uint64_t least_rate(const struct xco_schedule *s, uint64_t full_rate) {
     if (!s->limit_rates || s->least_share >= 1.0)
         return full_rate;
@@ -198,7 +198,7 @@ static inline uint64_t least_rate(const struct xco_schedule *s, uint64_t full_ra
     return least ? least : 1;
 }
 
-/* Whether flow a comes before b: served less by weight under XCO_FAIR, else waiting longer. */
+/* Whether flow a comes before b: less service by weight under XCO_FAIR, otherwise longer wait. */
 static inline bool flow_before(const struct xco_schedule *s, uint32_t a, uint32_t b) {
     const struct flow *x = &s->flows[a], *y = &s->flows[b];
     if (x->rank < y->rank || x->rank > y->rank)
@@ -231,7 +231,7 @@ void rest_remove(struct xco_schedule *s, uint32_t flow);
 int classes_make(struct xco_schedule *s, const struct xco_schedule_options *o);
 int siblings_make(struct xco_schedule *s);
 
-/* scheduler/backlog.c: what is backlogged, by source and by destination. */
+/* scheduler/backlog.c: the backlog, by source and by destination. */
 void backlog_init(struct backlog *backlog);
 void backlog_free(struct backlog *backlog);
 int backlog_room(struct xco_schedule *s, uint32_t host, const uint32_t *destinations,
@@ -240,11 +240,11 @@ void backlog_add(struct xco_schedule *s, uint32_t flow);
 void backlog_remove(struct xco_schedule *s, uint32_t flow);
 void backlog_rank(struct xco_schedule *s, uint32_t flow); /* its rank has changed */
 
-/* scheduler/shares.c: a share is log2 of what was served; more than 0 is added at a time. */
+/* scheduler/shares.c: a share is log2 of the service; each addition is above 0. */
 void shares_init(struct shares *shares, double memory_ns);
 double share_more(struct shares *shares, double share, double served, uint64_t now_ns);
 
-/* scheduler/grants.c: how a grant begins and ends, and who holds what. */
+/* scheduler/grants.c: how grants begin and end, and reservations. */
 void source_open(struct xco_schedule *s, uint32_t source);
 void flow_wait(struct xco_schedule *s, uint32_t flow);
 void flow_drop(struct xco_schedule *s, uint32_t flow);
@@ -255,7 +255,7 @@ void preempt(struct xco_schedule *s, uint32_t flow, uint64_t rate);
 bool owner_fits(const struct xco_schedule *s, const struct flow *flow);
 void hold(struct xco_schedule *s, uint32_t flow);
 
-/* scheduler/settle.c: who is granted what after something got free. */
+/* scheduler/settle.c: new grants after something became free. */
 void settle(struct xco_schedule *s);
 
 #endif

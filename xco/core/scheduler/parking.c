@@ -9,8 +9,8 @@ static int by_rate(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Flows are parked apart by their full rate, which is always some link's capacity, so that a link
- * that has less left than some need does not look at those. */
+/* Flows are parked separately by their full rate, which is always some link's capacity, so that
+ * a link with less left skips the flows that need more. */
 int classes_make(struct xco_schedule *s, const struct xco_schedule_options *o) {
     s->class_rate = malloc((s->link_count + 1) * sizeof *s->class_rate);
     if (!s->class_rate)

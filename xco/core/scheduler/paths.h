@@ -10,8 +10,8 @@ struct walk {
     uint32_t down;
 };
 
-/* Go on by one directed link, 2 * node + UP or DOWN; false: the whole path is done. The
- * destination's link comes first: that is where most flows that are blocked have to wait. */
+/* Advance by one directed link, 2 * node + UP or DOWN; false: the whole path is done. The
+ * destination's link comes first: it blocks most of the flows that have to wait. */
 static inline bool walk_next(const struct node *nodes, struct walk *at, uint32_t *link) {
     if (at->up == at->down)
         return false;
@@ -28,7 +28,7 @@ static inline uint64_t link_free(const struct xco_schedule *s, uint32_t link) {
     return s->nodes[link >> 1].free[link & 1];
 }
 
-/* What others than the one that it is reserved for may use of a link. */
+/* Capacity of a link for flows without its reservation. */
 static inline uint64_t link_open(const struct xco_schedule *s, uint32_t link) {
     const struct node *node = &s->nodes[link >> 1];
     uint64_t free = node->free[link & 1], held = node->held[link & 1];
@@ -77,7 +77,7 @@ static inline void path_release(struct xco_schedule *s, const struct flow *flow,
         s->nodes[link >> 1].free[link & 1] += rate;
 }
 
-/* The rate of a flow when all is free; 0: never, since its host sends faster than the path. */
+/* The rate of a flow when all links are free; 0: never, its host sends faster than the path. */
 static inline uint64_t path_full_rate(const struct xco_schedule *s, uint32_t host,
                                       uint32_t destination) {
     uint64_t rate = s->nodes[host].capacity[UP];

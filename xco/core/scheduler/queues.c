@@ -1,4 +1,4 @@
-/* Where flows are parked: heaps by rank; and lists of those that wait, and rest, by age. */
+/* Where flows are parked: heaps by rank; and lists of waiting and resting ones, by age. */
 #include "scheduler/paths.h"
 
 static void list_push(struct xco_schedule *s, struct queue *queue, uint32_t flow) {
@@ -89,7 +89,7 @@ static uint32_t place_of(const struct xco_schedule *s, const struct flow *flow, 
     return place_of_link(s, link, flow->rate_class);
 }
 
-/* Let a flow wait at a link that blocks it. At a host's link that is where it is backlogged. */
+/* Park a flow at a link that blocks it. At a host's link its backlog entry suffices. */
 void flow_park(struct xco_schedule *s, uint32_t flow, uint32_t link) {
     struct flow *new = &s->flows[flow];
     flow_unpark(s, flow);
@@ -102,7 +102,7 @@ void flow_park(struct xco_schedule *s, uint32_t flow, uint32_t link) {
     s->parked[new->place] = meld(s, s->parked[new->place], flow);
 }
 
-/* Whether the links that a flow is parked at still block it. */
+/* Whether the links at which a flow is parked still block it. */
 bool place_blocks(const struct xco_schedule *s, const struct flow *flow) {
     uint64_t least = least_rate(s, flow->full_rate);
     if (flow->place == XCO_NONE)
@@ -112,7 +112,7 @@ bool place_blocks(const struct xco_schedule *s, const struct flow *flow) {
     return link_open(s, flow->place / s->classes + 2 * s->host_count) < least;
 }
 
-/* Put a flow that begins to wait last in the order of waiting. */
+/* Add a flow that begins to wait at the end of the order of waiting. */
 void age_push(struct xco_schedule *s, uint32_t flow) {
     struct flow *new = &s->flows[flow];
     new->older = s->youngest;

@@ -1,7 +1,7 @@
-/* Who is granted what after something got free: what waits there is tried until it is full. */
+/* New grants after something became free: tries the flows waiting there until it is full. */
 #include "scheduler/paths.h"
 
-/* Try what a link or host that got free is reserved for, before all others. */
+/* Try first the flow for which a freed link or host is reserved. */
 static void try_owner(struct xco_schedule *s, uint32_t what) {
     uint32_t flow = what < link_sources(s) ? s->nodes[what >> 1].owner[what & 1]
                                            : s->hosts[what - link_sources(s)].held_for;
@@ -17,8 +17,8 @@ static void try_owner(struct xco_schedule *s, uint32_t what) {
     }
 }
 
-/* Whether a flow may be granted now, and how much. If not, it is left where that is noticed when
- * it changes: parked at a link between switches that blocks it, or in its hosts' backlogs. */
+/* Whether a flow may be granted now, and how much. If not, it stays where a change is noticed:
+ * parked at a link between switches that blocks it, or in its hosts' backlogs. */
 static inline bool fits(struct xco_schedule *s, uint32_t flow, uint64_t *rate) {
     const struct flow *tried = &s->flows[flow];
     if (tried->state != WAITING)
@@ -41,7 +41,8 @@ static bool better(const struct xco_schedule *s, uint32_t flow, uint32_t first) 
     return first == XCO_NONE || flow_before(s, flow, first);
 }
 
-/* The first in rank of a place and of one found before; who does not fit is parked elsewhere. */
+/* The first in rank of a place and of one found before; flows that do not fit are parked
+ * elsewhere. */
 static uint32_t first_in(struct xco_schedule *s, uint32_t place, uint32_t first) {
     const uint32_t *root = &s->parked[place];
     uint64_t rate;
@@ -51,7 +52,7 @@ static uint32_t first_in(struct xco_schedule *s, uint32_t place, uint32_t first)
     return first;
 }
 
-/* The same for what is parked by a link and one of its siblings the other way. */
+/* The same for flows parked by a link and one of its siblings in the other direction. */
 static uint32_t first_in_pairs(struct xco_schedule *s, uint32_t link, uint32_t class,
                                uint32_t first) {
     const struct siblings *all = &s->siblings[s->nodes[link >> 1].parent];
@@ -94,7 +95,7 @@ static uint32_t first_of(struct xco_schedule *s, const struct entry *entries, ui
     return first;
 }
 
-/* The first in rank of a ready host's flows that fit. Which may is told without branches. */
+/* The first in rank of a ready host's flows that fit, selected without branches. */
 static uint32_t first_from(struct xco_schedule *s, uint32_t host) {
     const struct backlog *from = &s->from[host];
     uint32_t first = XCO_NONE, end = s->ready[host] ? from->count : 0;
@@ -134,7 +135,7 @@ static uint32_t first_at(struct xco_schedule *s, uint32_t what) {
     return what % 2 == DOWN ? first_to(s, what / 2) : XCO_NONE;
 }
 
-/* Return the first in rank of all that wait at what got free and fit. */
+/* Return the first in rank of all flows that wait at the freed link or host and fit. */
 static uint32_t next_candidate(struct xco_schedule *s) {
     uint32_t first = XCO_NONE;
     uint64_t rate;
@@ -151,8 +152,8 @@ static uint32_t next_candidate(struct xco_schedule *s) {
     return first;
 }
 
-/* Reserve links and host for who has waited longest, as long as patience is over and none is
- * reserved already. Who cannot be yet is next: nobody overtakes. */
+/* Reserve links and host for the flow that has waited longest, while patience is over and none
+ * is reserved already. A flow that cannot reserve yet is next: none overtakes it. */
 static void reserve_oldest(struct xco_schedule *s) {
     while (s->oldest != XCO_NONE) {
         uint32_t flow = s->oldest;
@@ -177,7 +178,8 @@ static void try_owners(struct xco_schedule *s) {
         try_owner(s, s->sources[s->owners_tried++].what);
 }
 
-/* Grant until nothing that waits fits: Algorithm 1's main loop, less those it cannot matter to. */
+/* Grant until no waiting flow fits: Algorithm 1's main loop, less the flows that it cannot
+ * affect. */
 void settle(struct xco_schedule *s) {
     uint64_t rate = 0;
     try_owners(s);

@@ -1,10 +1,11 @@
-/* What flows were served, by weight, as logarithms: recent service counts more, for free. */
+/* Service of flows, by weight, as logarithms: recent service counts more at no cost. */
 #include <math.h>
 #include <string.h>
 
 #include "scheduler/internal.h"
 
-/* log2(1 + 2^-x) in steps of 1/STEPS; beyond the last, what is added is below a double's digits. */
+/* log2(1 + 2^-x) in steps of 1/STEPS; beyond the last, the addition is below a double's
+ * precision. */
 enum { STEPS = 64, MOST = 54 };
 
 void shares_init(struct shares *shares, double memory_ns) {
@@ -13,7 +14,7 @@ void shares_init(struct shares *shares, double memory_ns) {
         shares->sum[i] = log2(1.0 + exp2(-(double)i / STEPS));
 }
 
-/* Logarithms that were taken before are looked up: slices are alike, and so are rates. */
+/* Earlier logarithms are looked up: slices are alike, and so are rates. */
 static double log2_of(struct shares *shares, double value) {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
@@ -23,7 +24,7 @@ static double log2_of(struct shares *shares, double value) {
     return known->log2;
 }
 
-/* log2(2^a + 2^b), interpolated: within 2^-16 of what the smaller one adds. */
+/* log2(2^a + 2^b), interpolated: within 2^-16 of the smaller one's contribution. */
 static double log2_sum(const struct shares *shares, double a, double b) {
     double high = a > b ? a : b, apart = (high - (a > b ? b : a)) * STEPS;
     if (!(apart < MOST * STEPS))

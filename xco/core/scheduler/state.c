@@ -1,4 +1,4 @@
-/* What is so now: grants, use and reservations; and whether all laws hold. */
+/* The present state: grants, use and reservations; and the check of all invariants. */
 #include "scheduler/paths.h"
 
 struct xco_grant xco_schedule_current(const struct xco_schedule *s, uint32_t host) {
@@ -58,7 +58,7 @@ size_t xco_schedule_bytes(const struct xco_schedule *s) {
            (sizeof *s->table << s->table_bits);
 }
 
-/* Eq. 1: what senders were granted is what is not free, on every link, and never too much. */
+/* Eq. 1: on every link, grants equal the capacity that is not free, and never exceed it. */
 static const char *check_links(const struct xco_schedule *s) {
     for (uint32_t i = 0; i < 2 * s->link_count; i++) {
         uint32_t link = s->directed[i];
@@ -94,7 +94,8 @@ static const char *check_entries(const struct xco_schedule *s, uint32_t index) {
     return NULL;
 }
 
-/* A flow that a host's link does not block is parked at one that does, or it is not noticed. */
+/* A flow that a host's link does not block must be parked at one that does, or no change reaches
+ * it. */
 static const char *check_waiting(const struct xco_schedule *s, const struct flow *flow) {
     uint64_t rate;
     if (!s->ready[flow->host])

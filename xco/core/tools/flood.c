@@ -1,6 +1,6 @@
 // xco-flood: sends one datagram to a port of the loopback interface as fast as the kernel takes it.
 //
-// Usage: xco-flood PORT HEX. SIGTERM ends it; it prints how many it sent in how many seconds.
+// Usage: xco-flood PORT HEX. SIGTERM ends it; it prints the number sent and the seconds taken.
 #include <arpa/inet.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -38,7 +38,7 @@ static int open_socket(const char *port) {
                                                                                       : -1;
 }
 
-// Sends the same bytes until it is told to stop; returns how many datagrams the kernel took.
+// Sends the same bytes until it is stopped; returns how many datagrams the kernel took.
 static uint64_t flood(int descriptor, struct iovec *bytes) {
     struct mmsghdr messages[BATCH];
     memset(messages, 0, sizeof messages);

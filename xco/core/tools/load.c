@@ -1,7 +1,7 @@
-// xco-load: plays hosts against a running controller on loopback; writes what it measured as JSON.
+// xco-load: simulates hosts of a running controller on loopback; writes its measurements as JSON.
 //
 // Usage: xco-load PORT PID KEYFILE DIGEST HOSTS HEARTBEAT_US SECONDS. All hosts share one socket:
-// the controller tells them apart by their numbers. PID is the controller's, for its CPU time.
+// the controller distinguishes them by their numbers. PID is the controller's, for its CPU time.
 #include <arpa/inet.h>
 #include <inttypes.h>
 #include <sodium.h>
@@ -16,9 +16,9 @@
 #include "tools/load_wire.h"
 
 #define BATCH 32u
-#define MOST_HEARD 128 // batches in a row: hosts speak less before they hear late
+#define MOST_HEARD 128 // batches in a row: rather send less than receive late
 #define BUFFER (8 << 20)
-#define SETTLE_NS UINT64_C(1500000000) // to join, and for what that starts to die down
+#define SETTLE_NS UINT64_C(1500000000) // for joining, and for the start-up load to end
 #define CONTROL_BYTES 64
 #define SECOND UINT64_C(1000000000)
 
@@ -36,7 +36,7 @@ struct generator {
 
 static uint64_t clock_ns(clockid_t clock) {
     struct timespec now = {0};
-    (void)clock_gettime(clock, &now); // a controller that has ended has used no more time
+    (void)clock_gettime(clock, &now); // an ended controller has used no more time
     return (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
 }
 
@@ -44,7 +44,7 @@ static struct xco_load_instant instant(void) {
     return (struct xco_load_instant){clock_ns(CLOCK_MONOTONIC), clock_ns(CLOCK_REALTIME)};
 }
 
-// Datagrams that are written and not sent yet, and later those that are received.
+// Datagrams written but not sent yet, and later those received.
 struct batch {
     struct mmsghdr messages[BATCH];
     struct iovec vectors[BATCH];
@@ -75,7 +75,7 @@ static void speak(struct generator *generator, struct batch *batch, uint32_t hos
     }
 }
 
-// Says what is due of regular reports, a batch at most; what cannot be said in time is left out.
+// Sends regular reports that are due, a batch at most; skips those that are too late.
 static void speak_in_turn(struct generator *generator, struct batch *batch) {
     struct xco_load *load = &generator->load;
     const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
@@ -92,7 +92,7 @@ static void speak_in_turn(struct generator *generator, struct batch *batch) {
     flush(generator, batch);
 }
 
-// A wish is sent right after it was stamped.
+// A request is sent directly after its timestamp.
 static void speak_of_askers(struct generator *generator, struct batch *batch) {
     struct xco_load *load = &generator->load;
     const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
@@ -127,7 +127,7 @@ static int receive(struct generator *generator, struct batch *batch) {
     return recvmmsg(generator->socket, batch->messages, BATCH, MSG_DONTWAIT, NULL);
 }
 
-// Takes a batch of datagrams; returns whether there may be more.
+// Receives a batch of datagrams; returns whether there may be more.
 static bool hear(struct generator *generator, struct batch *batch) {
     const int count = receive(generator, batch);
     struct xco_message message;

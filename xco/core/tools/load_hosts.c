@@ -1,4 +1,4 @@
-// Plays hosts: HELLO until they have joined, then reports by their roles.
+// Simulated hosts: HELLO until they have joined, then reports by their roles.
 #include "tools/load_hosts.h"
 
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #define RACK 20u
 #define FIRST_OF_TRIO 17u
-#define PATIENCE_NS 100000000u // an answer that has not come by then is counted as lost
+#define PATIENCE_NS 100000000u // a later answer counts as lost
 #define MS 1000000u
 #define BACKLOG 1000000u
 #define RATE_KBPS 900000u
@@ -51,7 +51,7 @@ void xco_load_free(struct xco_load *load) {
     free(load->reactions_ns);
 }
 
-// An asker wishes, uses its turn for a while, gives it up, pauses, and wishes again.
+// An asker requests a turn, uses it for a while, gives it up, pauses, and requests again.
 static void next_phase(struct xco_load *load, struct xco_load_host *host,
                        const struct xco_load_instant *at) {
     load->unanswered += host->phase == XCO_LOAD_ASKED;

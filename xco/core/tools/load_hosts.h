@@ -1,8 +1,8 @@
-// The hosts that the load generator plays: what each of them says, and what it makes of answers.
+// The simulated hosts of the load generator: their messages, and how they use the answers.
 //
 // Of each rack of 20, the last three are an asker, its rival and the host they send to; all others
-// always have something to send. The rival keeps that link contended, and never waits for a turn:
-// so the asker's wish is answered as soon as the controller has read it, under each strategy.
+// always have a backlog. The rival keeps that link contended, and never waits for a turn: so the
+// asker's request is answered as soon as the controller has read it, under each strategy.
 #ifndef XCO_TOOLS_LOAD_HOSTS_H
 #define XCO_TOOLS_LOAD_HOSTS_H
 
@@ -23,9 +23,9 @@ struct xco_load_host {
     uint64_t epoch;
     uint64_t heard_sequence;
     uint64_t gave_up_sequence;
-    uint64_t next_ns;     // when an asker says something next
-    uint64_t sent_ns;     // the asker's wish: its stamp
-    uint64_t sent_wall_ns; // the same by the wall clock, which receipts are stamped by
+    uint64_t next_ns;     // time of an asker's next message
+    uint64_t sent_ns;     // the asker's request: its timestamp
+    uint64_t sent_wall_ns; // the same by the wall clock, which timestamps arrivals
 };
 
 struct xco_load_instant {
@@ -42,17 +42,17 @@ struct xco_load {
     uint64_t unanswered;
     uint64_t *reactions_ns;
     size_t reactions;
-    size_t room; // beyond it, reactions are not kept
+    size_t room; // further reactions are not kept
 };
 
 bool xco_load_init(struct xco_load *load, uint32_t count, uint64_t sequence); // false: no memory
 void xco_load_free(struct xco_load *load);
 
-// Writes what a host says now.
+// Writes a host's present message.
 void xco_load_speak(struct xco_load *load, uint32_t host, const struct xco_load_instant *at,
                     struct xco_message *message);
 
-// Takes a message of the controller; `at->wall_ns` is when it arrived.
+// Takes a message of the controller; `at->wall_ns` is its arrival.
 void xco_load_hear(struct xco_load *load, const struct xco_load_instant *at,
                    const struct xco_message *message);
 

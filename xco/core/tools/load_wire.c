@@ -24,7 +24,7 @@ bool xco_load_decode(const uint8_t *datagram, size_t length, struct xco_message 
     if (length < XCO_HEADER_BYTES + sizeof(uint16_t)) {
         return false;
     }
-    // whom it is for stands first in the bodies of WELCOME and DIRECTIVE
+    // the bodies of WELCOME and DIRECTIVE start with the receiving host
     unsigned to = datagram[XCO_HEADER_BYTES] | (unsigned)datagram[XCO_HEADER_BYTES + 1] << 8;
     return to < XCO_HOSTS_MAX &&
            xco_wire_decode(datagram, length, keys[to].down, message) == XCO_WIRE_OK;

@@ -1,4 +1,4 @@
-// The load generator's use of the protocol's keys: all that knows how messages are authenticated.
+// The load generator's authentication of messages.
 #ifndef XCO_TOOLS_LOAD_WIRE_H
 #define XCO_TOOLS_LOAD_WIRE_H
 
@@ -12,7 +12,7 @@ bool xco_load_wire_open(const char *key_path, unsigned hosts);
 // Writes a host's message; returns its length, or 0.
 size_t xco_load_encode(const struct xco_message *message, uint8_t datagram[XCO_DATAGRAM_MAX]);
 
-// Reads what the controller sent to one of the hosts.
+// Reads the controller's message to one of the hosts.
 bool xco_load_decode(const uint8_t *datagram, size_t length, struct xco_message *message);
 
 #endif

@@ -1,4 +1,4 @@
-// Measures what authenticating a message costs: as it is now, and by HMAC as wire version 1 had it.
+// Measures the cost of authenticating a message: as it is now, and by HMAC as in wire version 1.
 //
 // Usage: xco-bench-mac [--json]. CPU time of one thread; the least of several rounds.
 #include <sodium.h>

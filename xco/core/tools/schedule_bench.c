@@ -70,7 +70,7 @@ static int measure_native(const struct run *run, const struct bench *bench, stru
     return status;
 }
 
-/* Demands are used up by a run, so each of the two runs, for speed and for latency, has its own. */
+/* A run uses up its demands, so the two runs, for speed and for latency, have their own. */
 static int measure(const struct run *run, bool latency, struct result *result, size_t *bytes) {
     struct demands demands;
     int status = demands_make(&demands, &run->network, run->slices, run->seed);

@@ -23,7 +23,7 @@ static double draw(uint64_t *random) {
     return ((double)((*random * 0x2545f4914f6cdd1du) >> 11) + 0.5) * 0x1p-53;
 }
 
-/* How much each of n hosts below a link may send, evenly to all others, to load it so far. */
+/* How much each of n hosts below a link may send, evenly to all others, to load it that much. */
 static double allowed(double capacity, uint32_t below, uint32_t hosts) {
     double crossing = (double)below * (hosts - below) / (hosts - 1);
     return crossing > 0 ? capacity / crossing : INFINITY;
@@ -67,7 +67,7 @@ void network_free(struct network *network) {
     free(network->links);
 }
 
-/* Every host asks for its destinations within the first slice, so that slices begin out of step. */
+/* Every host requests its destinations within the first slice, so that slices begin out of step. */
 static void fill_greedy(struct demands *demands, uint64_t seed) {
     uint64_t random = seed * 0x9e3779b97f4a7c15u | 1;
     for (uint32_t i = 0; i < DESTINATIONS * demands->hosts; i++) {
@@ -82,7 +82,7 @@ static void fill_greedy(struct demands *demands, uint64_t seed) {
     }
 }
 
-/* All arrivals together are one Poisson process; each is of a host drawn evenly. */
+/* All arrivals together are one Poisson process; each is of a uniformly random host. */
 static void fill(struct demands *demands, const struct network *network, uint32_t slices,
                  uint64_t seed, size_t room) {
     uint64_t random = seed * 0x9e3779b97f4a7c15u | 1;
@@ -164,7 +164,7 @@ static int table_room(struct demands *demands) {
     return 0;
 }
 
-/* Empty a place, and close the gap: what probed past it moves up. */
+/* Empty a slot, and close the gap: entries that probed past it move up. */
 static void table_remove(struct demands *demands, size_t gap) {
     size_t mask = ((size_t)1 << demands->bits) - 1;
     for (size_t at = (gap + 1) & mask; demands->table[at].key; at = (at + 1) & mask) {

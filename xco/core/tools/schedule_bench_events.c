@@ -1,4 +1,4 @@
-/* Measures a scheduler that is driven by events: demands arrive, slices end, queues run dry. */
+/* Measures an event-driven scheduler: demands arrive, slices end, queues run dry. */
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
@@ -32,7 +32,7 @@ void result_latency(struct result *result, uint32_t *took_ns, size_t count) {
     result->max_us = took_ns[count - 1] / 1e3;
 }
 
-/* Slices are all alike, so they end in the order in which they began: a ring is enough. */
+/* All slices have one length, so they end in the order in which they began: a ring is enough. */
 struct ends {
     uint64_t *at_ns;
     uint32_t *host;
@@ -110,7 +110,7 @@ static int slice_end(struct drive *drive) {
     return event(drive->contestant.state, drive->now_ns, host, drive->grants);
 }
 
-/* 0: go on; 1: no demands are left. */
+/* 0: continue; 1: no demands are left. */
 static int one_event(struct drive *drive) {
     bool more = drive->next < drive->demands->count;
     bool ends = drive->ends.head != drive->ends.tail;
@@ -143,7 +143,7 @@ static int timed_event(struct drive *drive) {
     return result;
 }
 
-/* Go on until so much simulated time, or until so much real time has passed. */
+/* Continue until the simulated time, or until the real time has passed. */
 static int drive_until(struct drive *drive, uint64_t until_ns, double deadline) {
     int result = 0;
     for (uint32_t i = 0; result == 0 && drive->now_ns < until_ns; i++) {

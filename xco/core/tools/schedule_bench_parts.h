@@ -1,4 +1,4 @@
-/* What the benchmark's parts share: networks, Poisson demands, and what a run is measured by. */
+/* Shared by the benchmark's parts: networks, Poisson demands, and a run's measurements. */
 #ifndef XCO_TOOLS_SCHEDULE_BENCH_PARTS_H
 #define XCO_TOOLS_SCHEDULE_BENCH_PARTS_H
 
@@ -14,15 +14,15 @@ struct network {
     uint32_t hosts;
     uint32_t switches;
     struct xco_tree_link *links;
-    bool greedy; /* every host always has something for some others */
-    double rate; /* demand a host and slice that makes the busiest link as loaded as asked for */
+    bool greedy; /* every host always has a backlog for some others */
+    double rate; /* demand per host and slice that loads the busiest link as requested */
 };
 
 /* A switch without bottleneck for all (Fastpass's), or the paper's tree of racks and rows. */
 int network_make(struct network *network, uint32_t hosts, bool tree, double load);
 void network_free(struct network *network);
 
-/* So many slices' worth for a destination, from a moment on. */
+/* So many slices for a destination, from an instant on. */
 struct demand {
     uint64_t at_ns;
     uint32_t host;
@@ -36,21 +36,21 @@ struct demands {
     uint32_t hosts;
     bool endless;
     uint32_t *matrix;    /* slices left, by host and destination, for few hosts */
-    struct left *table;  /* or a table of those that have some left */
+    struct left *table;  /* or a table of those above 0 */
     size_t entries;
     unsigned bits;
 };
 
-/* Greedy: eight destinations a host, without end. Else: Poisson arrivals a host, destinations drawn
- * evenly, sizes exponential with mean 10 slices. */
+/* Greedy: eight destinations per host, without end. Otherwise: Poisson arrivals per host,
+ * uniformly random destinations, exponential sizes with mean 10 slices. */
 int demands_make(struct demands *demands, const struct network *network, uint32_t slices,
                  uint64_t seed);
 void demands_free(struct demands *demands);
-/* Count slices up, and down by one; `left` is what is left then. 0, or -ENOMEM. */
+/* Count slices up, and down by one; `left` is the rest. 0, or -ENOMEM. */
 int demands_more(struct demands *demands, const struct demand *demand, uint32_t *left);
 void demands_one_less(struct demands *demands, uint32_t host, uint32_t destination, uint32_t *left);
 
-/* The three calls that make a scheduler here. */
+/* The three calls of a scheduler in the benchmark. */
 struct contestant {
     void *state;
     int (*add)(void *state, uint64_t now_ns, uint32_t host, uint32_t destination,
@@ -63,7 +63,7 @@ struct result {
     uint64_t events;
     uint64_t decisions;
     uint64_t slices; /* of simulated time */
-    double seconds;  /* of one core: other processes' time is not in it */
+    double seconds;  /* CPU time of this thread */
     double p50_us, p99_us, p999_us, max_us; /* of one event */
 };
 
@@ -76,15 +76,15 @@ struct contestant published_contestant(struct published *published);
 struct bench {
     struct demands *demands;
     uint32_t warm_slices;
-    double most_seconds; /* the measured part ends then, if demands last */
+    double most_seconds; /* latest end of the measured part, if demands last */
     bool latency;        /* time each call, which costs throughput */
 };
 
-/* 0, or -ENOMEM or what a contestant answered. */
+/* 0, or -ENOMEM or a contestant's error. */
 int bench_events(const struct bench *bench, struct contestant contestant, struct result *result);
 
-double bench_seconds(void); /* of a clock that does not go back */
-double bench_cpu_seconds(void); /* that this thread had */
+double bench_seconds(void); /* monotonic clock */
+double bench_cpu_seconds(void); /* of this thread */
 void result_latency(struct result *result, uint32_t *took_ns, size_t count);
 
 #endif

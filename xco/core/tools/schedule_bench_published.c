@@ -1,8 +1,8 @@
 /* Algorithm 1 as published, in C, for the benchmark: whole contention groups at every event.
  *
- * It is given every advantage: contention groups are rows of bits, the feasibility condition is
- * kept as what is left of each link, and nodes that are active are never preempted (lines 15 and
- * 44 with a threshold of a slice), which spares it most of its work. */
+ * It gets every advantage: contention groups are rows of bits; the feasibility condition is kept
+ * as the capacity left on each link; and active nodes are never preempted (lines 15 and 44 with
+ * a threshold of a slice), which spares it most of its work. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,7 +85,7 @@ static uint32_t some_node(const struct published *p, uint32_t from) {
     return XCO_NONE;
 }
 
-/* Lines 29 to 51 for a node that is idle. The order of its destinations rotates. */
+/* Lines 29 to 51 for an idle node. The order of its destinations rotates. */
 static bool schedule_node(struct published *p, uint32_t host) {
     struct group *group = &p->groups[host];
     uint64_t rate;
@@ -150,7 +150,7 @@ static int add(void *state, uint64_t now_ns, uint32_t host, uint32_t destination
     group->destinations[group->count++] = destination;
     join_groups(p, host, destination);
     if (p->current[host] != XCO_NONE)
-        return 0; /* event 3 is of nodes that were not backlogged; this one is busy */
+        return 0; /* event 3 is of nodes without a backlog; this one is busy */
     return event(p, host, false, grants);
 }
 

@@ -1,7 +1,9 @@
-/* Random topologies and events against the scheduler, its laws looked over after each event.
+/* Random topologies and events for the scheduler, with a check of its invariants after each
+ * event.
  *
- * Usage: xco-fuzz-schedule [seconds [seed]]. Ends with 1, and says what was found, when a law does
- * not hold or a flow waits longer than scheduler/schedule.h promises. Built with sanitizers, see Makefile. */
+ * Usage: xco-fuzz-schedule [seconds [seed]]. Exits with 1, and prints what it found, when an
+ * invariant does not hold or a flow waits longer than scheduler/schedule.h promises. Built with
+ * sanitizers, see Makefile. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -22,7 +24,7 @@ struct trial {
     uint64_t now_ns;
     uint64_t ends_ns[MOST_NODES];                /* of slices; 0: none */
     uint64_t since_ns[MOST_NODES][MOST_NODES];   /* when a flow began to wait; 0: it does not */
-    uint64_t bound_ns[MOST_NODES][MOST_NODES];   /* by when it is to be served */
+    uint64_t bound_ns[MOST_NODES][MOST_NODES];   /* deadline of its service */
     bool backlogged[MOST_NODES][MOST_NODES];
     uint32_t flows;
 };
@@ -58,7 +60,7 @@ static void draw_topology(struct trial *t) {
     t->options.policy = (uint32_t)draw(t, 2);
 }
 
-/* A flow begins to wait (again): what is promised depends on how many are backlogged now. */
+/* A flow begins to wait (again): the promised bound depends on how many are backlogged now. */
 static void waits(struct trial *t, uint32_t x, uint32_t d) {
     if (t->since_ns[x][d] || !xco_schedule_full_rate_bps(t->schedule, x, d))
         return;
@@ -75,7 +77,7 @@ static void set_backlogged(struct trial *t, uint32_t x, uint32_t d, bool is) {
         t->since_ns[x][d] = 0;
 }
 
-/* Whoever was granted something waits no more; who was stopped or preempted waits again. */
+/* A host with a grant no longer waits; a stopped or preempted one waits again. */
 static const char *follow(struct trial *t, int count, const struct xco_grant *before) {
     if (count < 0 || count > (int)t->options.hosts)
         return "an event was refused or answered with too many grants";
@@ -109,7 +111,7 @@ static int report(struct trial *t, uint32_t x) {
     size_t count = 0;
     for (uint32_t d = 0; d < t->options.hosts; d++) {
         bool is = d != x && draw(t, 3) == 0;
-        /* Who is being sent to stays, for the books of this driver: give-ups end that. */
+        /* Current destinations stay in this driver's books until give-ups end them. */
         is = is || xco_schedule_current(t->schedule, x).destination == d;
         if (is)
             group[count++] = d;

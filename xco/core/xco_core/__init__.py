@@ -1,1 +1,1 @@
-"""The compiled parts of XCo: libxcosched.so, xco-controller and xco-coordinator lie in here."""
+"""The compiled parts of XCo: libxcosched.so, xco-controller and xco-coordinator."""

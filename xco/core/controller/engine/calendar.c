@@ -1,4 +1,4 @@
-// Keeps the rests of turns link by link, in the order of their ends, the latest first.
+// Keeps the rests of turns for each link, in descending order of their ends.
 #include "controller/engine/calendar.h"
 
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static bool grow(struct xco_calendar *calendar) {
     return true;
 }
 
-// Returns a place for one more; XCO_NONE: out of memory.
+// Returns a free slot; XCO_NONE: out of memory.
 static uint32_t take_place(struct xco_calendar *calendar) {
     const uint32_t place = calendar->unused;
     if (place != XCO_NONE) {

@@ -1,4 +1,4 @@
-// The calendar of links: turns that the scheduler has ended and that still send.
+// The calendar of links: turns that the scheduler has ended but that still send.
 #ifndef XCO_CONTROLLER_ENGINE_CALENDAR_H
 #define XCO_CONTROLLER_ENGINE_CALENDAR_H
 
@@ -10,20 +10,20 @@
 struct xco_rest {
     uint64_t until_ns;
     uint64_t rate_bps;
-    uint64_t renewed_bps; // of that, what the host's next turn takes over on this link
+    uint64_t renewed_bps; // part of it that the host's next turn takes over on this link
     uint32_t host;
     uint32_t next; // XCO_NONE: the last
 };
 
 struct xco_calendar {
-    uint32_t *first; // one a directed link: the rest that ends last; XCO_NONE: none
+    uint32_t *first; // one per directed link: the rest that ends last; XCO_NONE: none
     struct xco_rest *rests;
-    uint32_t count;  // of `rests` that were ever used
+    uint32_t count;  // number of `rests` ever used
     uint32_t room;
-    uint32_t unused; // chain of those that are free again
+    uint32_t unused; // chain of freed slots
 };
 
-// Who wants to send on a link: `spare_bps` is what the link has beyond its present turns.
+// A host that wants to send on a link: `spare_bps` is what the link has beyond its present turns.
 struct xco_wish {
     uint32_t host;
     uint64_t at_ns;
@@ -37,8 +37,8 @@ void xco_calendar_free(struct xco_calendar *calendar);
 // Notes that a host sends on a link at a rate until an instant; false: out of memory.
 bool xco_calendar_note(struct xco_calendar *calendar, uint32_t link, struct xco_rest rest);
 
-// Notes that a host's next turn is on a link too, at a rate (0: it is not): it begins when the rest
-// ends, and the link carries one of them at a time.
+// Notes that a host's next turn uses a link too, at a rate (0: it does not). It begins when the
+// rest ends; the link carries only one of them at a time.
 void xco_calendar_renew(struct xco_calendar *calendar, uint32_t link, uint32_t host,
                         uint64_t rate_bps);
 
@@ -46,11 +46,11 @@ void xco_calendar_renew(struct xco_calendar *calendar, uint32_t link, uint32_t h
 void xco_calendar_drop(struct xco_calendar *calendar, uint32_t link, uint32_t host,
                        uint64_t until_ns);
 
-// Forgets what ended on a link before an instant.
+// Forgets turns that ended on a link before an instant.
 void xco_calendar_forget(struct xco_calendar *calendar, uint32_t link, uint64_t before_ns);
 
-// The first instant from the wish's on at which the link carries it next to the rests of others. A
-// host's own rest is waited for always: it sends one turn at a time.
+// Returns the first instant, not before the wish's, at which the link carries it next to the rests
+// of others. It always waits for the host's own rest: a host sends one turn at a time.
 uint64_t xco_calendar_start(const struct xco_calendar *calendar, uint32_t link,
                             const struct xco_wish *wish);
 

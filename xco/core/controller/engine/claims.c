@@ -1,16 +1,16 @@
-// Which host has which address: the first that claims it; and what every host is told of that.
+// Which host has which address: the first that claims it; and how every host learns of that.
 //
-// Every host tells what is behind it (PLACES), and hears what is behind the others (MAP). An address
-// that two claim stays with the first, until that withdraws it or is gone.
+// Every host reports the addresses behind it (PLACES), and hears those behind the others (MAP). An
+// address that two hosts claim stays with the first, until that one withdraws it or leaves.
 #include "controller/engine/claims.h"
 
 #include <stdlib.h>
 
 #include "controller/engine/outbox.h"
 
-#define WHERE_ROOM 65536u // addresses in all
-#define CLAIMS_ROOM 1024u // of one host
-#define HEED_NS 1000000u  // a host is heard at most so often
+#define WHERE_ROOM 65536u // total number of addresses
+#define CLAIMS_ROOM 1024u // addresses per host
+#define HEED_NS 1000000u  // shortest interval between two messages taken from a host
 #define AGAIN_NS 20000000u
 
 bool xco_claims_init(struct xco_control *core) {
@@ -56,7 +56,7 @@ static uint64_t number_of(const struct xco_place *place) {
     return number;
 }
 
-// Keeps what was refused last, for who looks.
+// Keeps the last refused claim, for diagnosis.
 static void refuse(struct xco_control *core, uint32_t host, uint16_t owner,
                    const struct xco_place *place) {
     core->counters.places_refused++;
@@ -80,7 +80,7 @@ static void claim(struct xco_control *core, uint32_t host, const struct xco_plac
     }
 }
 
-// The address goes to whoever else claims it.
+// Gives the address to another host that claims it.
 static void withdraw(struct xco_control *core, uint32_t host, const struct xco_place *place) {
     uint16_t next = XCO_NOWHERE;
     xco_place_log_set(&core->peers[host]->claims->log, place, XCO_NOWHERE);
@@ -134,7 +134,7 @@ enum xco_verdict xco_claims_told(struct xco_control *core, uint64_t now_ns, uint
                                  const struct xco_map *map) {
     struct xco_claims *own = find_claims(core, host);
     if (own == NULL || (own->heeded_ns != 0 && now_ns < own->heeded_ns + HEED_NS)) {
-        return XCO_OBEYED; // it says it again
+        return XCO_OBEYED; // the host will repeat it
     }
     const uint64_t have = own->reader.have, version = core->where.version;
     own->heeded_ns = now_ns;

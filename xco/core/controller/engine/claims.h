@@ -10,14 +10,14 @@
 bool xco_claims_init(struct xco_control *core); // false: out of memory
 void xco_claims_free(struct xco_control *core);
 
-// Takes what a host says of the addresses behind it.
+// Takes a host's report of the addresses behind it.
 enum xco_verdict xco_claims_told(struct xco_control *core, uint64_t now_ns, uint32_t host,
                                  const struct xco_map *map);
 
-// Tells a host again what it has not heard.
+// Repeats to a host what it has not heard.
 void xco_claims_care(struct xco_control *core, uint64_t now_ns, uint32_t host);
 
-// Writes what a host is to be told.
+// Writes the changes that a host lacks.
 void xco_claims_take(struct xco_control *core, uint64_t now_ns, uint32_t host,
                      struct xco_map *map);
 

@@ -1,8 +1,8 @@
-// On demand: finds the links whose senders could congest them, and coordinates only those senders.
+// On demand: finds the links that their senders could congest, and coordinates only those senders.
 //
 // A sender counts on a link with its whole rate C_x as soon as it has a backlog or sends at more
-// than a twentieth of it, else with what it sends. A link whose senders sum up to more than its
-// capacity is contended; it leaves contention after it was not for `calm_ns`.
+// than a twentieth of it, otherwise with its present rate. A link is contended if its senders sum
+// up to more than its capacity. It leaves contention after `calm_ns` without it.
 #include "controller/engine/contention.h"
 
 #include "controller/engine/outbox.h"
@@ -15,7 +15,7 @@ static bool is_big(const struct xco_control *core, uint32_t host, const struct x
     return entry->backlog_bytes > 0 || entry->rate_kbps * UINT64_C(1000) >= rate / ACTIVE_SHARE;
 }
 
-// Counts a flow on the links of its path; a big sender counts once on each, whatever its flows.
+// Counts a flow on the links of its path; a big sender counts once on each, for all its flows.
 static void count_flow(struct xco_control *core, uint32_t host, const struct xco_waiting *entry) {
     uint32_t path[XCO_PATH_MAX];
     const size_t length = xco_network_path(&core->network, host, entry->destination, path);
@@ -53,7 +53,7 @@ static void count_demand(struct xco_control *core) {
     }
 }
 
-// Judges all links; returns whether one has to be looked at again although nothing is reported.
+// Checks all links; returns whether to check one again even without a new report.
 static bool judge_links(struct xco_control *core, uint64_t now_ns) {
     bool again = false;
     for (uint32_t link = 0; link < xco_network_directed(&core->network); link++) {
@@ -94,7 +94,7 @@ static void open_host(struct xco_control *core, uint64_t now_ns, uint32_t host) 
     xco_control_plan(core, host, &plan, now_ns);
 }
 
-// What an open host has in its queues is not known; it reports that once it is closed.
+// The queues of an open host are unknown; it reports them once it is closed.
 static void coordinate_host(struct xco_control *core, uint64_t now_ns, uint32_t host) {
     core->peers[host]->coordinated = true;
     const struct xco_directive plan = {.mode = XCO_CLOSED, .start_ns = now_ns};
@@ -104,7 +104,7 @@ static void coordinate_host(struct xco_control *core, uint64_t now_ns, uint32_t 
     }
 }
 
-// A host that pauses stays coordinated for a while: the next burst must not meet the others'.
+// A host that pauses stays coordinated for a while: its next burst must not meet those of others.
 static void judge_host(struct xco_control *core, uint64_t now_ns, uint32_t host) {
     struct xco_peer *peer = core->peers[host];
     if (crosses_contention(core, host)) {

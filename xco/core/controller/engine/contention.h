@@ -1,4 +1,4 @@
-// Who is coordinated.
+// Which hosts are coordinated.
 #ifndef XCO_CONTROLLER_ENGINE_CONTENTION_H
 #define XCO_CONTROLLER_ENGINE_CONTENTION_H
 

@@ -1,4 +1,4 @@
-// What the controller counts, by name: the statistics file and the metrics are made from this.
+// The controller's counters by name: source of the statistics file and the metrics.
 #ifndef XCO_CONTROLLER_ENGINE_COUNTERS_H
 #define XCO_CONTROLLER_ENGINE_COUNTERS_H
 

@@ -1,4 +1,4 @@
-// Compares directives: what one permits, and what it permits beyond another.
+// Compares directives: what one permits, and what it permits beyond another one.
 #include "controller/engine/directive.h"
 
 uint64_t xco_directive_rate_at(const struct xco_directive *plan, uint16_t destination,

@@ -14,8 +14,8 @@
 #include "controller/engine/state.h"
 #include "controller/engine/yield.h"
 
-// Rates and contention are computed at most so often, however much happens: a plan's time is about a
-// tenth of the gap after it. That time grows with the hosts and with the visits to their flows.
+// Limits how often rates and contention are computed: a plan takes about a tenth of the gap after
+// it. Its time grows with the number of hosts and with the steps over their flows.
 #define PLAN_GAP_NS_PER_HOST 1000u
 #define PLAN_GAP_NS_PER_VISIT 1000u
 
@@ -136,7 +136,7 @@ bool xco_control_set_strategy(struct xco_control *core, uint64_t now_ns, uint8_t
     return true;
 }
 
-// Computes contention and rates anew, or sets a timer for it if that was done just now.
+// Recomputes contention and rates, or sets a timer if that was done recently.
 static void plan_if_due(struct xco_control *core, uint64_t now_ns) {
     if (!core->plan_dirty) {
         return;
@@ -238,7 +238,7 @@ static void count_exchange(struct xco_control *core, struct xco_peer *peer, uint
     }
 }
 
-// Stamps a directive with the instants by which its host reads our clock.
+// Stamps a directive with the instants that let its host read our clock.
 static void take_stamped(struct xco_control *core, uint64_t now_ns, struct xco_peer *peer,
                          struct xco_directive *directive, struct xco_message *message) {
     take_header(core, now_ns, XCO_DIRECTIVE, message);

@@ -1,4 +1,4 @@
-// Keeps for each link the hosts that were promised some of it beside turns.
+// Keeps for each link the hosts with promised rates outside turns.
 #include "controller/engine/extras.h"
 
 #include <stdlib.h>

@@ -1,15 +1,15 @@
-// Hosts that have fallen back: what they leave of the links for those that are told what to send.
+// Hosts that have fallen back: the capacity that they leave to hosts that obey directives.
 //
 // A host that hears nothing keeps to its safe shares: of each directed link that it may cross, the
-// capacity by the number of hosts that may (xco/topology/graph.py, safe_share_bps). So of a link that n
-// hosts may cross and k of them have fallen back, (n - k) / n is left.
+// capacity divided by the number of hosts that may (xco/topology/graph.py, safe_share_bps). So if n
+// hosts may cross a link and k of them have fallen back, (n - k) / n is left.
 #include "controller/engine/fallback.h"
 
 #include <stdlib.h>
 
 #include "controller/engine/outbox.h"
 
-// Counts at a host and at all nodes above it.
+// Counts at a host and at all its ancestors.
 static void add_upwards(struct xco_control *core, uint32_t host, uint32_t hosts, uint32_t fallen) {
     const struct xco_network *network = &core->network;
     for (uint32_t node = host;; node = network->parent[node]) {
@@ -42,8 +42,8 @@ void xco_fallen_note(struct xco_control *core, uint32_t host, bool fallen) {
     xco_control_dirty(core, 0);
 }
 
-// Returns what is left of a rate that all of the directed link was granted for, rounded down. Where
-// all have fallen back, those who hear yet share what one of them may use.
+// Returns what is left of a rate granted for the whole directed link, rounded down. Where all have
+// fallen back, hosts that still hear us share what one of them may use.
 uint64_t xco_fallen_leave(const struct xco_control *core, uint32_t link, uint64_t rate_bps) {
     const struct xco_network *network = &core->network;
     const struct xco_tree_link *ends = &network->links[link >> 1];

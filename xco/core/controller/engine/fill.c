@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A flow of a usual path costs about as much as so many links.
+// Links that cost about as much as a flow of usual path length.
 #define LINKS_A_VISIT 16u
 
 int xco_fill_init(struct xco_fill *fill, const struct xco_network *network) {
@@ -25,7 +25,7 @@ void xco_fill_free(struct xco_fill *fill) {
     *fill = (struct xco_fill){0};
 }
 
-// Adds to (or takes from) the load of every link of a flow's path.
+// Adds to (or subtracts from) the load of every link of a flow's path.
 static void load_path(struct xco_fill *fill, const struct xco_network *network,
                       const struct xco_fill_flow *flow, uint64_t weight, bool add) {
     uint32_t path[XCO_PATH_MAX];
@@ -35,7 +35,7 @@ static void load_path(struct xco_fill *fill, const struct xco_network *network,
     }
 }
 
-// Returns the least that a link of the path gives for a weight of one, rounded down.
+// Returns the least that a link of the path gives per unit of weight, rounded down.
 static uint64_t least_share(const struct xco_fill *fill, const struct xco_network *network,
                             const struct xco_fill_flow *flow) {
     uint32_t path[XCO_PATH_MAX];
@@ -60,7 +60,7 @@ void xco_fill_equal(struct xco_fill *fill, const struct xco_network *network,
     fill->visits = count;
 }
 
-// Returns the least share over all links that are loaded.
+// Returns the least share over all loaded links.
 static uint64_t water_level(const struct xco_fill *fill, uint32_t links) {
     uint64_t least = UINT64_MAX;
     for (uint32_t link = 0; link < links; link++) {
@@ -71,7 +71,7 @@ static uint64_t water_level(const struct xco_fill *fill, uint32_t links) {
     return least;
 }
 
-// Gives a flow its final rate and takes both off the links of its path.
+// Gives a flow its final rate and subtracts rate and weight from the links of its path.
 static void settle(struct xco_fill *fill, const struct xco_network *network,
                    struct xco_fill_flow *flow, uint64_t level) {
     uint32_t path[XCO_PATH_MAX];
@@ -83,8 +83,9 @@ static void settle(struct xco_fill *fill, const struct xco_network *network,
     }
 }
 
-// Settles every flow whose path has a link at the level, and moves the others to the front; returns
-// how many those are. All are judged before one is settled, so that their order does not matter.
+// Settles every flow with a link at the level on its path, moves the others to the front, and
+// returns their number. All flows are checked before one is settled, so their order does not
+// matter.
 static size_t settle_level(struct xco_fill *fill, const struct xco_network *network,
                            struct xco_fill_flow *flows, size_t open, uint64_t level) {
     size_t kept = 0;

@@ -10,27 +10,27 @@
 struct xco_fill_flow {
     uint32_t source;
     uint32_t destination;
-    uint32_t weight;   // at least 1; equal shares take no notice of it
-    uint64_t rate_bps; // the answer
+    uint32_t weight;   // at least 1; ignored by equal shares
+    uint64_t rate_bps; // the result
 };
 
-// What is computed with, for one network: one number a directed link each.
+// Working memory for one network: one number per directed link each.
 struct xco_fill {
-    uint64_t *left_bps; // set by the caller before each call: what the flows may use
-    uint64_t *load;     // flows, or their weights
-    uint64_t visits;    // of flows by the last call: what it cost
+    uint64_t *left_bps; // set by the caller before each call: capacity for the flows
+    uint64_t *load;     // number of flows, or sum of their weights
+    uint64_t visits;    // steps over flows in the last call: its cost
 };
 
 int xco_fill_init(struct xco_fill *fill, const struct xco_network *network); // -1: no memory
 void xco_fill_free(struct xco_fill *fill);
 
-// Section 3.3: a flow's rate is the bottleneck's capacity by the number of flows through it. Given
-// the least of that along the path, rounded down, no link gets more than it has left.
+// Section 3.3: a flow's rate is the bottleneck's capacity divided by the number of its flows. As
+// every flow gets the least of its path, rounded down, no link gets more than it has left.
 void xco_fill_equal(struct xco_fill *fill, const struct xco_network *network,
                     struct xco_fill_flow *flows, size_t count);
 
-// Weighted max-min by water filling: of all links, the one that can give least by weight sets the
-// rates of its flows; they are taken off, and so on. Uses up `left_bps`.
+// Weighted max-min by water filling: the link that can give least per weight sets the rates of its
+// flows; these are subtracted, and so on. Uses up `left_bps`.
 void xco_fill_max_min(struct xco_fill *fill, const struct xco_network *network,
                       struct xco_fill_flow *flows, size_t count);
 

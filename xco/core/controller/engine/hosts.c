@@ -1,4 +1,4 @@
-// What hosts say: joining, reports, leaving, silence.
+// Messages of hosts: joining, reports, leaving, silence.
 #include "controller/engine/hosts.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "controller/engine/slices.h"
 #include "controller/engine/state.h"
 
-// A directive that was not heard of after this long is sent again as soon as its host reports.
+// A directive not acknowledged after this long is sent again when its host next reports.
 #define AGAIN_NS 1000000u
 
 static struct xco_peer *find_peer(struct xco_control *core, uint32_t host) {
@@ -27,7 +27,7 @@ static struct xco_peer *find_peer(struct xco_control *core, uint32_t host) {
     return core->peers[host];
 }
 
-// Whether a sequence is later than the last of its host; who has never spoken has none.
+// Whether a sequence is later than its host's last; any is, for a new host.
 static bool is_later(struct xco_control *core, const struct xco_claim *claim) {
     const struct xco_peer *peer = core->peers[claim->host];
     if (peer == NULL || claim->sequence > peer->origin.sequence) {
@@ -60,7 +60,7 @@ static enum xco_verdict welcome(struct xco_control *core, uint32_t host, uint8_t
     return status == XCO_JOINED ? XCO_OBEYED : XCO_ANSWERED;
 }
 
-// Takes a host out of everything; its links are free from `stop_ns` on.
+// Removes a host everywhere; its links are free from `stop_ns` on.
 static void remove_host(struct xco_control *core, uint64_t now_ns, uint32_t host,
                         uint64_t stop_ns) {
     struct xco_peer *peer = core->peers[host];
@@ -76,7 +76,7 @@ static void remove_host(struct xco_control *core, uint64_t now_ns, uint32_t host
 static enum xco_verdict hello(struct xco_control *core, uint64_t now_ns, uint32_t host,
                               const struct xco_hello *hello) {
     struct xco_peer *peer = core->peers[host];
-    remove_host(core, now_ns, host, now_ns); // it started again: whatever it had is gone
+    remove_host(core, now_ns, host, now_ns); // it restarted: its earlier turn is over
     xco_fallen_note(core, host, false);
     if (memcmp(hello->digest, core->settings.digest, XCO_DIGEST_BYTES) != 0) {
         core->counters.dropped_topology++;
@@ -145,15 +145,15 @@ static enum xco_verdict report(struct xco_control *core, uint64_t now_ns, uint32
     return XCO_OBEYED;
 }
 
-// A host that has not heard of this epoch may say what was recorded before it: it is told the epoch
-// first, and what it says then is of now.
+// A message of a host that has not heard this epoch may be a recording from before it. So the host
+// hears the epoch first; its next message is then current.
 static enum xco_verdict of_lower_epoch(struct xco_control *core, const struct xco_header *header) {
     core->counters.dropped_lower_epoch++;
     return welcome(core, header->host, XCO_HELLO_FIRST);
 }
 
-// Hosts that obey a higher epoch do not hear us; whoever holds the lease may go on above it. What
-// lies too far ahead is no epoch that a controller gives.
+// Hosts that obey a higher epoch do not hear us; the holder of the lease may continue above it. A
+// controller never gives an epoch too far ahead.
 static enum xco_verdict of_higher_epoch(struct xco_control *core, uint64_t now_ns, uint64_t epoch) {
     const uint64_t elapsed = core->began_ns == 0 ? 0 : now_ns - core->began_ns;
     if (epoch - core->settings.epoch_most > elapsed && epoch > core->settings.epoch_most) {
@@ -181,7 +181,7 @@ bool xco_control_raise(struct xco_control *core, uint64_t now_ns, uint64_t epoch
     return true;
 }
 
-// Remembers to tell a host that it is none of this topology; of several, the last.
+// Remembers to tell an unknown host that this topology does not have it; of several, the last.
 static enum xco_verdict refuse(struct xco_control *core, uint64_t arrived_ns,
                                const struct xco_header *header) {
     if (header->type != XCO_HELLO || header->host == XCO_CONTROLLER) {
@@ -236,12 +236,12 @@ void xco_peers_care(struct xco_control *core, uint64_t now_ns, uint32_t host, ui
         return;
     }
     if (now_ns >= peer->heard_ns + core->settings.silence_ns) {
-        note_fallen(core, now_ns, host, true); // it may well not hear us either
+        note_fallen(core, now_ns, host, true); // it probably does not hear us either
     }
     if (now_ns >= peer->heard_ns + core->settings.drop_ns) {
         core->counters.hosts_gone_silent++;
         const uint64_t end = peer->turn.destination == XCO_NONE ? now_ns : peer->turn.end_ns;
-        remove_host(core, now_ns, host, end); // it may well be sending to the end of its slice
+        remove_host(core, now_ns, host, end); // it may still send until the end of its slice
         return;
     }
     xco_claims_care(core, now_ns, host);

@@ -1,8 +1,9 @@
-// Lone turns: extends a turn while no other host wants its links, so that late wake-ups cost nothing.
+// Lone turns: extends a turn while no other host wants its links, so that late wake-ups cost
+// nothing.
 //
 // The controller extends a lone turn far beyond its end, and again when half of that is left. When
 // another host wants one of its links, the turn becomes a normal slice. The calendar keeps the time
-// that was taken back until the host acknowledges it (docs/decisions/0069-turns-that-go-on.md).
+// taken back until the host acknowledges it (docs/decisions/0069-turns-that-go-on.md).
 #include "controller/engine/lone.h"
 
 #include "controller/engine/fallback.h"
@@ -25,7 +26,7 @@ static bool is_crowded(const struct xco_control *core, uint32_t link) {
     return core->channels[link].wanted_bps > xco_network_capacity(&core->network, link);
 }
 
-// The rate that a flow could take of its links.
+// Returns the rate that a flow could take of its links.
 static uint64_t full_rate(const struct xco_control *core, uint32_t host, uint32_t destination) {
     return xco_schedule_full_rate_bps(core->schedule, host, destination);
 }
@@ -60,8 +61,8 @@ void xco_lone_want(struct xco_control *core, uint32_t host, const uint32_t *grou
     peer->offered_count = count;
 }
 
-// Whether the turn may be extended. `hybrid` changes rates beside turns with each plan and `published`
-// preempts at any time: there, a turn is never longer than a slice.
+// Whether the turn may be extended. `hybrid` changes rates outside turns with each plan and
+// `published` preempts at any time: there, a turn is never longer than a slice.
 static bool may_go_on(const struct xco_control *core, const struct xco_peer *peer) {
     return core->settings.strategy == XCO_TIMESLICE && core->settings.policy == XCO_FAIR &&
            longest_ns(core) > core->settings.slice_ns && peer->plan.mode == XCO_SLICE &&
@@ -117,7 +118,8 @@ void xco_lone_extend(struct xco_control *core, uint64_t now_ns, uint32_t host) {
     move_end(core, host, now_ns + longest_ns(core), now_ns + longest_ns(core) / 2);
 }
 
-// Keeps in the calendar the time in which a host may still send; its turn replaces that while it runs.
+// Keeps in the calendar the time in which a host may still send; while its turn runs, the turn
+// covers that time.
 static void note_taken(struct xco_control *core, uint32_t host) {
     struct xco_peer *peer = core->peers[host];
     const struct xco_turn *turn = &peer->turn;
@@ -130,7 +132,7 @@ static void note_taken(struct xco_control *core, uint32_t host) {
     peer->taken = (struct xco_taken){turn->end_ns, 0, turn->destination};
 }
 
-// Makes a lone turn a slice that begins now.
+// Turns a lone turn into a slice that begins now.
 static void cut(struct xco_control *core, uint64_t now_ns, uint32_t host) {
     const struct xco_turn *turn = &core->peers[host]->turn;
     count_lone(core, host, false);
@@ -187,6 +189,6 @@ bool xco_lone_heard(struct xco_control *core, uint64_t now_ns, uint32_t host) {
         xco_calendar_drop(&core->calendar, path[i], host, taken.until_ns);
     }
     peer->taken = (struct xco_taken){0};
-    // as long as its turn still runs, no other turn waits for it
+    // while its turn runs, no other turn waits for it
     return peer->turn.destination != taken.destination || peer->turn.start_ns > now_ns;
 }

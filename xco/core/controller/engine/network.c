@@ -25,13 +25,13 @@ static void fill_adjacency(const struct xco_network *network, size_t nodes, size
     for (uint32_t directed = 0; directed < 2 * count; directed++) {
         adjacency->away[adjacency->first[tail(network, directed)]++] = directed;
     }
-    for (size_t node = nodes; node > 0; node--) { // the filling moved every offset one on
+    for (size_t node = nodes; node > 0; node--) { // filling has moved every offset one on
         adjacency->first[node] = adjacency->first[node - 1];
     }
     adjacency->first[0] = 0;
 }
 
-// Breadth first from the last node; returns how many nodes were reached.
+// Breadth first from the last node; returns the number of nodes reached.
 static size_t grow(struct xco_network *network, size_t nodes, const struct adjacency *adjacency,
                    uint32_t *order) {
     const uint32_t root = (uint32_t)(nodes - 1);

@@ -1,4 +1,4 @@
-// The network as the controller's loop knows it: the spanning tree, and the paths in it.
+// The network in the controller's loop: the spanning tree, and the paths in it.
 #ifndef XCO_CONTROLLER_ENGINE_NETWORK_H
 #define XCO_CONTROLLER_ENGINE_NETWORK_H
 
@@ -8,10 +8,10 @@
 
 #include "scheduler/schedule.h"
 
-#define XCO_PATH_MAX 64 // directed links between any two hosts
+#define XCO_PATH_MAX 64 // most directed links between any two hosts
 
 // Nodes are hosts first, then switches. Directed links are 2*i (a to b) and 2*i+1 (b to a), where i
-// is the link's place here; it need not be its place in the topology's file.
+// is the link's index here, which may differ from its index in the topology file.
 struct xco_network {
     uint32_t hosts;
     uint32_t switches;
@@ -21,8 +21,8 @@ struct xco_network {
     uint32_t *depth;             // of each node, root 0
 };
 
-// Builds the tree from its links, which it takes over; NULL, or what is wrong (then everything is
-// freed).
+// Builds the tree from its links and takes ownership of them; NULL, or the error (then everything
+// is freed).
 const char *xco_network_build(struct xco_network *network, uint32_t hosts, uint32_t switches,
                               struct xco_tree_link *links, size_t count);
 void xco_network_free(struct xco_network *network);
@@ -36,7 +36,7 @@ uint64_t xco_network_host_rate(const struct xco_network *network, uint32_t host)
 size_t xco_network_path(const struct xco_network *network, uint32_t source, uint32_t destination,
                         uint32_t path[XCO_PATH_MAX]);
 
-// Whether the path from a host to another one has this directed link.
+// Whether the path from a host to another contains this directed link.
 bool xco_network_crosses(const struct xco_network *network, uint32_t source, uint32_t destination,
                          uint32_t link);
 

@@ -1,4 +1,4 @@
-// What hosts are to be told, and when the core is to act again.
+// Messages due to hosts, and the core's timers.
 #include "controller/engine/outbox.h"
 
 #include "controller/engine/directive.h"
@@ -18,22 +18,22 @@ void xco_control_timer(struct xco_control *core, uint64_t at_ns, uint32_t kind, 
     }
 }
 
-// Takes back a plan that was announced for an earlier instant than the next one: it may begin before
-// its host hears of that one, and what it permits was not kept free for it until then.
+// Withdraws a plan announced for an earlier instant than the next one: it may begin before its host
+// hears of the next one, and its capacity was not reserved until then.
 static void take_back(struct xco_peer *peer, uint64_t now_ns) {
     struct xco_directive *held = &peer->held;
     const uint64_t start_ns = peer->plan.start_ns;
     if (peer->plan.mode == held->mode && peer->plan.end_ns == held->end_ns) {
         xco_directive_clip(held, &peer->plan, now_ns); // what it would have lowered falls now
     } else if (peer->plan.mode != XCO_RATE) {
-        return; // a turn: its links are kept for it
+        return; // a turn: its links are reserved
     } else if (held->mode != XCO_CLOSED && (held->end_ns == 0 || held->end_ns > start_ns)) {
         held->end_ns = start_ns;
     }
     peer->cut_due = true;
 }
 
-// Keeps what a host obeys until its new plan starts. Where that has not been sent yet, it is to be
+// Keeps what a host obeys until its new plan starts. If the host has not received that yet, it is
 // sent before the new plan.
 static void hold(struct xco_peer *peer, const struct xco_directive *plan, uint64_t now_ns) {
     if (peer->plan.start_ns <= now_ns && !peer->cut_due) {
@@ -53,7 +53,7 @@ void xco_control_plan(struct xco_control *core, uint32_t host, const struct xco_
     peer->plan.to = (uint16_t)host;
     peer->plan_due = true;
     if (peer->heard_ns == now_ns) {
-        peer->changed_ns = peer->echo_received_ns; // it answers this report: that is measured
+        peer->changed_ns = peer->echo_received_ns; // it answers this report: the delay is measured
     }
     xco_control_queue(core, host);
 }

@@ -1,4 +1,4 @@
-// Rates: the strategy `rate`, and what `hybrid` gives of links that slices leave free.
+// Rates: the strategy `rate`, and the capacity that `hybrid` hands out where slices leave it free.
 #include "controller/engine/rates.h"
 
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 #include "controller/engine/fallback.h"
 #include "controller/engine/outbox.h"
 
-// What is left of a link is handed out in `hybrid` only when a flow gets this share of its host's
-// rate: less is not worth a directive.
+// `hybrid` hands out what a link has left only if a flow gets this share of its host's rate: less
+// is not worth a directive.
 #define LEAST_SHARE 64u
 
 static bool can_carry(const struct xco_control *core, uint32_t host, uint32_t destination) {
@@ -34,7 +34,7 @@ static bool reserve_flows(struct xco_control *core, size_t count) {
     return true;
 }
 
-// Whether a flow gets a rate: in `rate` every active one; in `hybrid` those that wait for a turn.
+// Whether a flow gets a rate: in `rate` every active one; in `hybrid` those waiting for a turn.
 static bool takes_part(const struct xco_control *core, uint32_t host,
                        const struct xco_waiting *entry) {
     if (!can_carry(core, host, entry->destination)) {
@@ -64,7 +64,7 @@ static size_t add_flows(struct xco_control *core, uint32_t host, size_t count) {
     return count;
 }
 
-// Gathers all flows that take part; returns their number.
+// Collects all flows that take part; returns their number.
 static size_t gather(struct xco_control *core) {
     size_t count = 0;
     for (uint32_t host = 0; host < core->network.hosts; host++) {
@@ -115,7 +115,7 @@ static bool is_same(const struct xco_directive *a, const struct xco_directive *b
     return true;
 }
 
-// Whether some destination may be sent to faster by `plan` than by `before`.
+// Whether `plan` permits a higher rate than `before` to some destination.
 static bool rises(const struct xco_directive *plan, const struct xco_directive *before,
                   uint64_t at_ns) {
     for (size_t i = 0; i < plan->count; i++) {
@@ -127,7 +127,7 @@ static bool rises(const struct xco_directive *plan, const struct xco_directive *
     return false;
 }
 
-// Tells what falls now, and looks at what rises again when that has been heard.
+// Announces decreases now, and schedules a check for increases once the decreases were heard.
 static uint64_t only_falls(struct xco_control *core, const struct xco_peer *peer,
                            struct xco_directive *plan, uint64_t now_ns, uint64_t from_ns) {
     xco_control_plan_at(core, from_ns + core->settings.lead_ns);
@@ -135,14 +135,14 @@ static uint64_t only_falls(struct xco_control *core, const struct xco_peer *peer
     if (peer->plan.start_ns <= now_ns) {
         return from_ns;
     }
-    // it is still obeyed, and may start before what is announced
+    // it is still in force, and may start before the announced one
     xco_directive_clip(plan, &peer->held, now_ns);
     return peer->plan.start_ns < from_ns ? peer->plan.start_ns : from_ns;
 }
 
-// What falls holds at once, what rises holds a lead time later, when the others have heard that
-// theirs falls: in between, a link is never promised twice. A plan in which some rates rise and
-// some fall is told in two steps, and so is one that would take the place of one announced.
+// Decreases hold immediately. Increases hold a lead time later, when the others have heard their
+// decreases: so a link is never promised twice. A plan with increases and decreases is announced in
+// two steps, and so is one that would replace an announced one.
 static void tell(struct xco_control *core, uint32_t host, struct xco_directive *plan,
                  uint64_t now_ns) {
     const struct xco_peer *peer = core->peers[host];
@@ -150,7 +150,7 @@ static void tell(struct xco_control *core, uint32_t host, struct xco_directive *
     if (is_same(plan, &peer->plan)) {
         return;
     }
-    if (peer->plan_due && peer->plan.mode == XCO_SLICE) { // a turn that begins is told as it is
+    if (peer->plan_due && peer->plan.mode == XCO_SLICE) { // announce a turn that begins as it is
         xco_control_plan_at(core, start + core->settings.lead_ns);
         return;
     }
@@ -166,7 +166,7 @@ static void tell(struct xco_control *core, uint32_t host, struct xco_directive *
     }
 }
 
-// Begins a host's plan: its turn, if it has one.
+// Starts a host's plan with its turn, if it has one.
 static struct xco_directive begun(const struct xco_control *core, uint32_t host) {
     const struct xco_turn *turn = &core->peers[host]->turn;
     if (turn->destination == XCO_NONE) {
@@ -186,11 +186,11 @@ bool xco_rates_worth(const struct xco_control *core, uint32_t host, uint64_t rat
            rate_bps >= xco_network_host_rate(&core->network, host) / LEAST_SHARE;
 }
 
-// Tells a host its flows, which are `count` from `flows` on; returns how many are its own.
+// Announces its flows to a host: up to `count` from `flows` on; returns how many are its own.
 static size_t tell_host(struct xco_control *core, uint32_t host, const struct xco_fill_flow *flows,
                         size_t count, uint64_t now_ns) {
     struct xco_directive plan = begun(core, host);
-    const bool announced = plan.mode == XCO_SLICE && plan.start_ns > now_ns; // keep to its start
+    const bool announced = plan.mode == XCO_SLICE && plan.start_ns > now_ns; // keep its start
     size_t own = 0;
     for (; own < count && flows[own].source == host; own++) {
         if (!announced && plan.count < XCO_ENTRIES_MAX &&

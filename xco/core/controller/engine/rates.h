@@ -1,4 +1,4 @@
-// Rates: the strategy `rate`, and what `hybrid` gives of links that slices leave free.
+// Rates: the strategy `rate`, and the capacity that `hybrid` hands out where slices leave it free.
 #ifndef XCO_CONTROLLER_ENGINE_RATES_H
 #define XCO_CONTROLLER_ENGINE_RATES_H
 
@@ -7,10 +7,10 @@
 
 #include "controller/engine/state.h"
 
-// Computes the rates of all flows that take part, and tells hosts what changes.
+// Computes the rates of all flows that take part, and announces changes to hosts.
 void xco_rates_plan(struct xco_control *core, uint64_t now_ns);
 
-// What a link has left beside turns.
+// Returns what turns leave of a link.
 uint64_t xco_rates_left(const struct xco_control *core, uint32_t link);
 
 // Whether a rate is worth a directive to a host.

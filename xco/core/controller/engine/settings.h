@@ -1,4 +1,4 @@
-// What the controller's core is told to do, and what it answers.
+// Settings of the controller's core, and its results.
 #ifndef XCO_CONTROLLER_ENGINE_SETTINGS_H
 #define XCO_CONTROLLER_ENGINE_SETTINGS_H
 
@@ -9,17 +9,17 @@
 
 struct xco_control_settings {
     uint64_t epoch;
-    uint64_t epoch_most;   // no controller gives a higher one at the start; it rises with time
+    uint64_t epoch_most;   // limit for epochs at the start; rises with time
     uint64_t slice_ns;     // length of a timeslice (paper: 1 to 10 ms)
-    uint64_t lead_ns;      // how long ahead of its start a slice is announced; below slice_ns
-    uint64_t guard_ns;     // between the end of a slice and the start of another sender's
-    uint64_t silence_ns;   // hosts fall back after so long without a directive
-    uint64_t heartbeat_ns; // every host hears a directive so often
-    uint64_t drop_ns;      // a host that was silent for so long is scheduled no more
-    uint64_t calm_ns;      // a link leaves contention after being calm for so long
+    uint64_t lead_ns;      // how long before its start a slice is announced; below slice_ns
+    uint64_t guard_ns;     // gap between the end of a slice and the start of another sender's
+    uint64_t silence_ns;   // hosts fall back after this long without a directive
+    uint64_t heartbeat_ns; // longest interval between directives to a host
+    uint64_t drop_ns;      // a host silent for this long is no longer scheduled
+    uint64_t calm_ns;      // a link leaves contention after this long without it
     uint64_t threshold_ns; // the scheduler preempts no grant younger than this
-    uint64_t patience_ns;  // the scheduler reserves links for who has waited so long
-    uint32_t pace_permille; // of a link's capacity that is granted: what is left absorbs bursts
+    uint64_t patience_ns;  // the scheduler reserves links for flows that have waited this long
+    uint32_t pace_permille; // granted part of a link's capacity: the rest absorbs bursts
     uint8_t strategy;       // enum xco_strategy
     uint8_t policy;         // enum xco_policy of the scheduler
     bool max_min;           // rates by weighted max-min instead of equal shares
@@ -27,11 +27,11 @@ struct xco_control_settings {
     uint8_t digest[XCO_DIGEST_BYTES]; // of the topology
 };
 
-// What became of a message.
+// Outcome of a message.
 enum xco_verdict {
-    XCO_OBEYED = 0,   // its sender's address is good
-    XCO_ANSWERED = 1, // not obeyed, but an answer to its sender waits; it may be none of the hosts
-    XCO_DROPPED = 2,  // counted, no more
+    XCO_OBEYED = 0,   // its sender's address is valid
+    XCO_ANSWERED = 1, // not obeyed, but an answer to its sender waits; the sender may be unknown
+    XCO_DROPPED = 2,  // only counted
 };
 
 struct xco_control;

@@ -1,8 +1,8 @@
-// Timeslices: tells the scheduler of its three events, and turns its grants into directives.
+// Timeslices: passes the three events to the scheduler, and turns its grants into directives.
 //
-// The end of a slice is decided `lead_ns` before it comes, so that the next sender knows its start
-// when the last one ends. A turn starts when each link of its path has room for it next to the turns
-// that have been ended and still send (controller/engine/calendar.h), a guard time after those of others.
+// The end of a slice is decided `lead_ns` in advance, so that the next sender knows its start when
+// the last one ends. A turn starts when each link of its path has room for it next to ended turns
+// that still send (controller/engine/calendar.h), a guard time after those of others.
 #include "controller/engine/slices.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "controller/engine/outbox.h"
 #include "controller/engine/yield.h"
 
-// The scheduler's clock: that of the latest instant that anything was decided for.
+// The scheduler's clock: the latest instant of any decision.
 static uint64_t schedule_clock(struct xco_control *core, uint64_t at_ns) {
     core->clock_ns = at_ns > core->clock_ns ? at_ns : core->clock_ns;
     return core->clock_ns;
@@ -22,7 +22,7 @@ static uint64_t later(uint64_t a, uint64_t b) {
     return a > b ? a : b;
 }
 
-// Notes on the links of a host's turn that it goes on until an instant.
+// Extends a host's turn on its links to an instant.
 static void note_rest(struct xco_control *core, uint32_t host, const struct xco_turn *turn,
                       uint64_t until_ns) {
     const struct xco_rest rest = {.until_ns = until_ns, .rate_bps = turn->rate_bps, .host = host};
@@ -43,7 +43,7 @@ static void renew_rests(struct xco_control *core, uint32_t host, uint32_t destin
     }
 }
 
-// Ends a host's turn at `stop_ns`; it is on its links until `free_ns` (0: no longer).
+// Ends a host's turn at `stop_ns`; it occupies its links until `free_ns` (0: no longer).
 static void stop_turn(struct xco_control *core, uint32_t host, uint64_t stop_ns,
                       uint64_t free_ns) {
     struct xco_peer *peer = core->peers[host];
@@ -64,7 +64,7 @@ static void stop_turn(struct xco_control *core, uint32_t host, uint64_t stop_ns,
     turn->destination = XCO_NONE;
 }
 
-// What a link has beyond what the scheduler has granted and what was promised beside that.
+// Returns what the scheduler's grants and other promises leave of a link.
 static uint64_t spare_of(const struct xco_control *core, uint32_t link) {
     const uint64_t capacity = xco_network_capacity(&core->network, link);
     const uint64_t used = xco_schedule_used_bps(core->schedule, link) +
@@ -72,7 +72,7 @@ static uint64_t spare_of(const struct xco_control *core, uint32_t link) {
     return capacity > used ? capacity - used : 0;
 }
 
-// The first instant from `at_ns` on at which the whole path has room for a host's new turn.
+// Returns the first instant from `at_ns` on at which the whole path has room for a host's new turn.
 static uint64_t path_free(struct xco_control *core, const struct xco_grant *grant, uint64_t now_ns,
                           uint64_t at_ns) {
     uint32_t path[XCO_PATH_MAX];
@@ -123,12 +123,12 @@ static void close_host(struct xco_control *core, uint32_t host, uint64_t now_ns,
     xco_control_plan(core, host, &plan, now_ns);
 }
 
-// The first instant by which a host has heard what it is told now.
+// Returns the first instant by which a host has heard a message sent now.
 static uint64_t heard_by(const struct xco_control *core, uint64_t now_ns) {
     return now_ns + core->settings.lead_ns;
 }
 
-// Takes a turn away, if the host has one: preempted by the scheduler.
+// Takes away a host's turn, if any: the scheduler has preempted it.
 static void preempt(struct xco_control *core, uint32_t host, uint64_t at_ns) {
     const struct xco_turn *turn = &core->peers[host]->turn;
     if (turn->destination != XCO_NONE) {
@@ -138,7 +138,7 @@ static void preempt(struct xco_control *core, uint32_t host, uint64_t at_ns) {
     }
 }
 
-// Takes what new turns need from rates beside turns; what turns leave is planned later.
+// Takes what new turns need from rates outside turns; plans what turns leave later.
 static void make_room(struct xco_control *core, int changed, uint64_t now_ns, uint64_t at_ns) {
     for (int i = 0; i < changed; i++) {
         if (core->grants[i].destination != XCO_NONE) {
@@ -148,8 +148,8 @@ static void make_room(struct xco_control *core, int changed, uint64_t now_ns, ui
     xco_control_dirty(core, at_ns);
 }
 
-// Carries out what one event changed, from `at_ns` on. The turn of the host whose event it was has
-// been stopped before; `renews` is its sequence, for a turn that goes on without a gap.
+// Applies the changes of one event, from `at_ns` on. The turn of the event's host has been stopped
+// before; `renews` is its sequence if the turn continues without a gap.
 static void carry_out(struct xco_control *core, int changed, uint64_t now_ns, uint64_t at_ns,
                       uint32_t trigger, uint64_t renews) {
     if (changed < 0) {
@@ -157,11 +157,11 @@ static void carry_out(struct xco_control *core, int changed, uint64_t now_ns, ui
         return;
     }
     const uint64_t heard = heard_by(core, now_ns);
-    const uint64_t stop = at_ns > heard ? at_ns : heard; // of whose turn is taken away
+    const uint64_t stop = at_ns > heard ? at_ns : heard; // for a turn that is taken away
     for (int i = 0; i < changed; i++) {
         preempt(core, core->grants[i].host, stop);
     }
-    for (int i = 0; i < changed; i++) { // all, before the first is given its start
+    for (int i = 0; i < changed; i++) { // all, before giving the first its start
         const struct xco_grant *grant = &core->grants[i];
         if (grant->destination != XCO_NONE) {
             renew_rests(core, grant->host, grant->destination, grant->rate_bps);
@@ -189,7 +189,7 @@ static bool is_waiting(const struct xco_report *report, uint32_t destination) {
     return false;
 }
 
-// Whether the report gives up the turn that the host has, or the one that this turn renews.
+// Whether the report gives up the host's turn, or the turn that this one renews.
 static bool gives_up(const struct xco_peer *peer, uint64_t now_ns) {
     const struct xco_turn *turn = &peer->turn;
     const uint64_t sequence = peer->report.gave_up_sequence;
@@ -213,8 +213,8 @@ static bool forget_offer(struct xco_peer *peer, uint32_t destination) {
     return false;
 }
 
-// Until when a host that gave up may send in its turn all the same: it gave up the one before, and
-// this one begins before it hears that it shall not.
+// Returns until when a host that gave up may still send in its turn: it gave up the one before, and
+// this one begins before it hears that it must not.
 static uint64_t may_send_until(const struct xco_control *core, const struct xco_turn *turn,
                                uint64_t now_ns) {
     const uint64_t heard = heard_by(core, now_ns);
@@ -222,13 +222,14 @@ static uint64_t may_send_until(const struct xco_control *core, const struct xco_
                                                                                           : 0;
 }
 
-// From when on the host that gave up its turn sends no more: now, or when what it has is sent.
+// Returns when the host that gave up its turn stops sending: now, or when its backlog has been
+// sent.
 static uint64_t done_at(const struct xco_peer *peer, uint64_t now_ns) {
     const uint64_t said = peer->report.free_ns, granted = peer->turn.end_ns;
     return later(said < granted ? said : granted, now_ns);
 }
 
-// Lets a turn that runs end when its host says that it will have sent what it has.
+// Ends a running turn when, by its host's report, the backlog will have been sent.
 static void shorten(struct xco_control *core, uint32_t host, uint64_t done_ns) {
     struct xco_peer *peer = core->peers[host];
     struct xco_turn *turn = &peer->turn;
@@ -242,8 +243,8 @@ static void shorten(struct xco_control *core, uint32_t host, uint64_t done_ns) {
     }
 }
 
-// Event 2: work conservation. The links are free at once; the host has nothing more to send. A turn
-// that was announced and has not begun is taken back.
+// Event 2: work conservation. The links are free immediately; the host has no backlog. An announced
+// turn that has not begun is withdrawn.
 static void give_up(struct xco_control *core, uint64_t now_ns, uint32_t host) {
     struct xco_peer *peer = core->peers[host];
     const uint64_t done = done_at(peer, now_ns);
@@ -267,7 +268,7 @@ static void give_up(struct xco_control *core, uint64_t now_ns, uint32_t host) {
     carry_out(core, changed, now_ns, now_ns, host, 0);
 }
 
-// Writes the destinations for which the host has a backlog; leaves out what cannot be.
+// Writes the destinations of the host's backlog; omits invalid ones.
 static size_t backlog_group(struct xco_control *core, uint32_t host,
                             uint32_t group[XCO_ENTRIES_MAX]) {
     const struct xco_report *report = &core->peers[host]->report;
@@ -304,7 +305,7 @@ static bool is_offered(const struct xco_peer *peer, const uint32_t *group, size_
     return true;
 }
 
-// Event 3: the backlog group, if it is not what the scheduler knows.
+// Event 3: the backlog group, if it differs from the scheduler's.
 static void offer(struct xco_control *core, uint64_t now_ns, uint32_t host) {
     struct xco_peer *peer = core->peers[host];
     uint32_t group[XCO_ENTRIES_MAX];
@@ -320,7 +321,7 @@ static void offer(struct xco_control *core, uint64_t now_ns, uint32_t host) {
     carry_out(core, changed, now_ns, now_ns, XCO_NONE, 0);
 }
 
-// A turn begins earlier, if its links got free by now.
+// Starts a turn earlier, if its links are free by now.
 static void advance(struct xco_control *core, uint64_t now_ns, uint32_t host) {
     struct xco_peer *peer = core->peers[host];
     struct xco_turn *turn = &peer->turn;
@@ -378,7 +379,7 @@ static void go_on_alone(struct xco_control *core, uint64_t now_ns, uint32_t host
     carry_out(core, changed, now_ns, at, host, turn.first_sequence);
 }
 
-// Event 1: the timeslice ends, `lead_ns` from now.
+// Event 1: the timeslice ends `lead_ns` from now.
 void xco_slices_ending(struct xco_control *core, uint64_t now_ns, uint32_t host, uint64_t stamp) {
     struct xco_peer *peer = core->peers[host];
     const struct xco_turn ended = peer->turn;

@@ -1,4 +1,4 @@
-// A heap of instants: what is to be looked at next, and for whom.
+// A heap of instants: what to check next, and for which host.
 #ifndef XCO_CONTROLLER_ENGINE_TIMERS_H
 #define XCO_CONTROLLER_ENGINE_TIMERS_H
 
@@ -8,11 +8,11 @@
 
 enum xco_timer_kind {
     XCO_TIMER_SLICE = 0, // a timeslice is about to end
-    XCO_TIMER_CARE = 1,  // a host is to hear of us, or was silent for too long
-    XCO_TIMER_PLAN = 2,  // rates or contention are to be computed again
+    XCO_TIMER_CARE = 1,  // a heartbeat is due, or a host was silent for too long
+    XCO_TIMER_PLAN = 2,  // recompute rates or contention
 };
 
-// Timers are not taken back; whoever gets one that means nothing any more drops it, by `stamp`.
+// Timers are not cancelled; the receiver drops an outdated one, by `stamp`.
 struct xco_timer {
     uint64_t at_ns;
     uint64_t stamp;

@@ -1,4 +1,4 @@
-// What the core shows of itself: counters, gauges, a row for each host.
+// The core's published state: counters, gauges, a row for each host.
 #include "controller/engine/view.h"
 
 #include <string.h>

@@ -1,21 +1,21 @@
-// Rates beside turns give way: who was promised some of a link sends less when a turn needs it.
+// Rates outside turns yield: a host with a promised rate on a link sends less when a turn needs it.
 //
-// This keeps links free of congestion from one plan to the next, so that a plan can wait. It visits
-// only the links of the turn, and of those only the ones that have promised too much.
+// This keeps links free of congestion from one plan to the next, so that a plan can wait. It goes
+// through only the links of the turn, and only those that have promised too much.
 #include "controller/engine/yield.h"
 
 #include "controller/engine/directive.h"
 #include "controller/engine/outbox.h"
 #include "controller/engine/rates.h"
 
-#define WHOLE 1024u // of factors by which rates are scaled
+#define WHOLE 1024u // denominator of the factors that scale rates
 
-// A turn's own destination is the first of its directive; what follows is beside it.
+// The first entry is the turn's own destination; the others are outside the turn.
 static size_t first_extra(const struct xco_directive *directive) {
     return directive->mode == XCO_SLICE ? 1 : 0;
 }
 
-// Scales what a directive permits over a link beside its turn; returns whether anything was.
+// Scales what a directive permits over a link outside its turn; returns whether anything changed.
 static bool scale(const struct xco_control *core, struct xco_directive *directive, uint32_t link,
                   uint64_t factor) {
     size_t kept = first_extra(directive);
@@ -40,7 +40,7 @@ static bool goes_on(const struct xco_directive *directive, uint64_t at_ns) {
            (directive->end_ns == 0 || directive->end_ns > at_ns);
 }
 
-// What is obeyed before an announced plan begins is told again, and then the plan.
+// Sends again what holds before an announced plan begins, and then the plan.
 static void scale_held(struct xco_control *core, uint32_t host, uint32_t link, uint64_t factor) {
     struct xco_peer *peer = core->peers[host];
     if (scale(core, &peer->held, link, factor)) {
@@ -66,7 +66,7 @@ static void scale_host(struct xco_control *core, uint32_t host, uint32_t link, u
     }
 }
 
-// Scales what a link has promised to what is left of it.
+// Scales a link's promises to the capacity left.
 static void yield_link(struct xco_control *core, uint32_t link, uint64_t now_ns, uint64_t at_ns) {
     struct xco_promised *promised = &core->extras.links[link];
     const uint64_t left = xco_rates_left(core, link);
@@ -89,7 +89,7 @@ void xco_yield(struct xco_control *core, const struct xco_grant *grant, uint64_t
     }
 }
 
-// Notes what a directive permits beside its turn, beyond what `besides` does.
+// Notes what a directive permits outside its turn, beyond what `besides` permits.
 static void note(struct xco_control *core, uint32_t host, const struct xco_directive *directive,
                  const struct xco_directive *besides) {
     uint32_t path[XCO_PATH_MAX];

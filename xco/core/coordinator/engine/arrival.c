@@ -1,4 +1,4 @@
-// When a datagram arrived, by the kernel's stamp: what the loop was late by is no part of its way.
+// Arrival of a datagram by the kernel's timestamp: the loop's delay is not part of its way.
 #include "coordinator/engine/arrival.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ int64_t xco_arrival_ns(struct msghdr *message, xco_clock_reader *read) {
             struct timespec stamp;
             memcpy(&stamp, CMSG_DATA(c), sizeof stamp);
             int64_t wall_ns = (int64_t)stamp.tv_sec * 1000000000 + stamp.tv_nsec;
-            // the wall clock first: what passes between the two readings lengthens the way
+            // the wall clock first: time between the two readings lengthens the way
             int64_t ago_ns = read(CLOCK_REALTIME) - wall_ns;
             int64_t now_ns = read(CLOCK_MONOTONIC);
             return ago_ns >= 0 && ago_ns < LONGEST_WAIT_NS ? now_ns - ago_ns : now_ns;

@@ -1,7 +1,7 @@
-// What waits behind a gate, from counts of bytes that entered and left; pure.
+// The backlog of a gate, from counts of bytes that entered and left; pure.
 #include "coordinator/engine/backlog.h"
 
-#define STUCK_NS 5000000 // an open gate that passes nothing on for so long is asked for
+#define STUCK_NS 5000000 // an open gate that passes nothing for this long is checked
 
 static uint64_t counted(const struct xco_gate_state *state, const struct xco_passage *passage) {
     int64_t bytes = (int64_t)(passage->entered - passage->left - state->lost);

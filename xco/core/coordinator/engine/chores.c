@@ -1,4 +1,4 @@
-// Background work in pieces: when it may be done, and where a walk through a table goes on; pure.
+// Background work in pieces: when it is permitted, and where a walk through a table resumes; pure.
 #include "coordinator/engine/chores.h"
 
 int64_t xco_chores_from(int64_t now_ns, int64_t moves_ns) {

@@ -1,4 +1,4 @@
-// The controller's clock as a host reads it: the offset of the exchange with the shortest way.
+// The controller's clock as a host reads it: the offset from the exchange with the shortest way.
 #include "coordinator/engine/clock_offset.h"
 
 #include <stddef.h>

@@ -1,8 +1,8 @@
-// The controller's clock as a host reads it: the offset of the exchange with the shortest way.
+// The controller's clock as a host reads it: the offset from the exchange with the shortest way.
 //
-// Each directive tells when the host's last report was sent and received, and bears its own stamp.
-// Half of what the exchange took, less the controller's part of it, is the error's bound; so the
-// sample of the shortest exchange of late is the best there is (RFC 5905, section 10).
+// Each directive contains the send and arrival times of the host's last report, and its own send
+// time. The error is at most half of the exchange's duration without the controller's part. So
+// the sample of the shortest recent exchange is the best one (RFC 5905, section 10).
 #ifndef XCO_COORDINATOR_ENGINE_CLOCK_OFFSET_H
 #define XCO_COORDINATOR_ENGINE_CLOCK_OFFSET_H
 
@@ -10,11 +10,11 @@
 #include <stdint.h>
 
 #define XCO_CLOCK_SAMPLES 16
-#define XCO_CLOCK_AGE_NS 10000000000 // clocks of quartz drift apart by 1 ms in this time at most
+#define XCO_CLOCK_AGE_NS 10000000000 // quartz clocks drift apart by at most 1 ms in this time
 
 struct xco_clock_sample {
-    int64_t offset_ns; // controller less host
-    int64_t way_ns;    // there and back
+    int64_t offset_ns; // controller minus host
+    int64_t way_ns;    // round trip
     int64_t taken_ns;  // host's clock
 };
 
@@ -24,7 +24,7 @@ struct xco_clock {
     unsigned next;
 };
 
-// The four stamps of an exchange; the outer two are of the host's clock, the inner ones of the
+// The four timestamps of an exchange; the outer two are of the host's clock, the inner ones of the
 // controller's.
 struct xco_exchange {
     int64_t sent_ns;
@@ -33,10 +33,10 @@ struct xco_exchange {
     int64_t heard_ns;
 };
 
-// Takes a sample; one whose way is negative or longer than a second is not believed.
+// Takes a sample; ignores one with a way that is negative or longer than a second.
 bool xco_clock_learn(struct xco_clock *clock, const struct xco_exchange *exchange);
 
-// The best sample that is not too old, or NULL if there is none.
+// Returns the best sample that is not too old, or NULL.
 const struct xco_clock_sample *xco_clock_best(const struct xco_clock *clock, int64_t now_ns);
 
 // Forgets everything: another controller has another clock.

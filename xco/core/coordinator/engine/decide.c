@@ -1,4 +1,4 @@
-// What a local coordinator decides: the commands that follow from its state, and the next alarm.
+// Decisions of a local coordinator: the commands that follow from its state, and the next alarm.
 #include "coordinator/engine/decide.h"
 
 #include "coordinator/engine/drain.h"
@@ -14,7 +14,7 @@ static void put(struct list *list, enum xco_command_kind kind) {
     list->commands[list->count++] = (struct xco_command){.kind = kind};
 }
 
-// Falls back after too long a silence, and comes back at the first directive after it.
+// Falls back after too long a silence, and recovers at the first directive after it.
 static void judge_silence(struct xco_core *core, int64_t now_ns, struct list *list) {
     bool silent = xco_core_silent(core, now_ns);
     if (silent && !core->fell_back) {
@@ -46,7 +46,7 @@ static bool is_unused(const struct xco_core *core, int64_t now_ns) {
 
 static void judge_slice(struct xco_core *core, int64_t now_ns) {
     bool early = now_ns < core->current.end_ns - core->config.guard_ns;
-    bool begun = now_ns >= core->current.start_ns; // gates are set ahead
+    bool begun = now_ns >= core->current.start_ns; // gates are set in advance
     if (!begun || !xco_order_in_slice(core, now_ns) || core->current.leaving) {
         return;
     }
@@ -61,14 +61,14 @@ static void judge_slice(struct xco_core *core, int64_t now_ns) {
     }
 }
 
-// Whether a gate's time is a slice's.
+// Whether a slice sets the times of a gate.
 static bool is_sliced(const struct xco_core *core, const struct xco_destination *destination) {
     return !core->fell_back && core->current.mode == XCO_SLICE &&
            destination->host != XCO_CONTROLLER;
 }
 
-// Whether a gate is as it should be. One whose slice is renewed keeps the tokens that it has until
-// the next slice begins: every setting fills its bucket, and who sends alone would exceed its rate.
+// Whether a gate is set as it should be. A gate with a renewed slice keeps its tokens until the
+// next slice begins: every setting fills its bucket, and a sole sender would exceed its rate.
 static bool stands(const struct xco_core *core, const struct xco_destination *destination,
                    uint64_t rate, int64_t closes) {
     bool renewed = closes == XCO_NEVER && rate > 0 && is_sliced(core, destination);
@@ -86,11 +86,11 @@ static void set_gates(struct xco_core *core, int64_t now_ns, struct list *list) 
             continue;
         }
         if (rate == 0 && core->current.leaving) {
-            destination->backlog_bytes = 0; // what came since is seen at once
+            destination->backlog_bytes = 0; // arrivals since then are seen immediately
             destination->look_ns = now_ns;
         }
         if (rate == 0 && destination->reported && destination->backlog_bytes == 0) {
-            core->report_wanted = true; // its slice ended just as it had sent all
+            core->report_wanted = true; // its slice ended just as its backlog was sent
         }
         if (destination->applied_bps == 0) {
             xco_drain_begin(core, destination, now_ns);
@@ -105,8 +105,9 @@ static void set_gates(struct xco_core *core, int64_t now_ns, struct list *list) 
     }
 }
 
-// Whether a destination is backlogged, or fast without waiting, that was not when it was reported.
-// One that only emptied within its own slice is told when that is given up, or by the heartbeat.
+// Whether a destination has become backlogged, or fast without a backlog, since the last report.
+// One that only emptied within its own slice is reported when that is given up, or by the
+// heartbeat.
 static bool has_news(const struct xco_core *core) {
     for (unsigned gate = 0; gate < XCO_OUTSIDE; gate++) {
         const struct xco_destination *destination = &core->destinations[gate];

@@ -1,4 +1,4 @@
-// What a local coordinator decides: the commands that follow from its state, and the next alarm.
+// Decisions of a local coordinator: the commands that follow from its state, and the next alarm.
 #ifndef XCO_COORDINATOR_ENGINE_DECIDE_H
 #define XCO_COORDINATOR_ENGINE_DECIDE_H
 
@@ -11,10 +11,10 @@
 #define XCO_COMMANDS (XCO_GATES + 4)
 
 enum xco_command_kind {
-    XCO_SET_GATE,      // gate `gate` to `rate_bps` for `lasts_ns`; 0: close; lasts 0: for good
+    XCO_SET_GATE,      // gate `gate` to `rate_bps` for `lasts_ns`; 0: close; lasts 0: no end
     XCO_SEND_REPORT,   // as xco_core_report writes it
     XCO_SEND_HELLO,
-    XCO_SAY_FALLBACK,  // gates stand open at safe shares from now on
+    XCO_SAY_FALLBACK,  // from now on gates are open at safe shares
     XCO_SAY_CONTROLLED,
 };
 
@@ -23,7 +23,7 @@ struct xco_command {
     unsigned gate;
     uint64_t rate_bps;
     int64_t lasts_ns;
-    bool goes_on; // it stood open at this rate
+    bool goes_on; // it was already open at this rate
 };
 
 // When to decide again, and whether a gate's time depends on it.
@@ -32,12 +32,12 @@ struct xco_alarm {
     bool precise;
 };
 
-// Returns how many commands follow; they count as carried out.
+// Returns the number of commands that follow; they count as carried out.
 size_t xco_core_decide(struct xco_core *core, int64_t now_ns,
                        struct xco_command commands[XCO_COMMANDS]);
 struct xco_alarm xco_core_alarm(const struct xco_core *core, int64_t now_ns);
 
-// When a gate is to be set next, as far as is known; XCO_NEVER: nothing is announced.
+// Returns when a gate is set next, as far as known; XCO_NEVER: nothing is announced.
 int64_t xco_core_moves(const struct xco_core *core, int64_t now_ns);
 
 #endif

@@ -1,9 +1,9 @@
-// Slices of who has little to send end with that, and are given up as they begin.
+// Early release of slices: destinations with a small backlog announce at the start when they end.
 #include "coordinator/engine/drain.h"
 
-#define SHORT_TURNS 2u // in a row: that is a destination's way
+#define SHORT_TURNS 2u // in a row: enables early release for a destination
 
-// Returns the only destination that the running slice is for, or NULL.
+// Returns the only destination of the running slice, or NULL.
 static struct xco_destination *served(struct xco_core *core) {
     const struct xco_order *order = &core->current;
     bool one = order->known && order->mode == XCO_SLICE && order->count == 1;
@@ -19,13 +19,13 @@ void xco_drain_begin(const struct xco_core *core, struct xco_destination *destin
     destination->opened_bytes = destination->sent_bytes;
 }
 
-// How long a link at the gate's rate carries so many bytes.
+// Returns how long a link at the gate's rate carries so many bytes.
 static int64_t carrying_ns(const struct xco_destination *destination, uint64_t bytes) {
     return (int64_t)((double)bytes * 8e9 / (double)destination->applied_bps);
 }
 
-// When such a link has carried what the destination has sent since its gate opened, and what
-// waits: the first packets leave the host in a burst.
+// Returns when such a link has carried what the destination has sent since its gate opened, and its
+// backlog: the first packets leave the host in a burst.
 static int64_t carried_ns(const struct xco_destination *destination) {
     uint64_t sent = destination->sent_bytes - destination->opened_bytes;
     int64_t all = destination->opened_ns +

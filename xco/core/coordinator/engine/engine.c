@@ -1,4 +1,4 @@
-// What a local coordinator decides: the events, and what is reported.
+// Events of a local coordinator, and its reports.
 #include "coordinator/engine/engine.h"
 
 #include <string.h>
@@ -6,11 +6,11 @@
 #include "coordinator/engine/drain.h"
 #include "coordinator/engine/orders.h"
 
-#define RATE_OVER_NS 5000000 // what a rate is measured over, at least
+#define RATE_OVER_NS 5000000 // shortest interval for measuring a rate
 #define SHORTEST_SILENCE_NS 1000000
 #define LONGEST_SILENCE_NS 60000000000
-#define UNSLICED_NS 10000000000 // a controller that granted a slice is not obeyed for so long
-#define FAST_SHARE 20 // of the line: the controller counts a sender as active from there on
+#define UNSLICED_NS 10000000000 // after a refused slice, directives are not obeyed for this long
+#define FAST_SHARE 20 // of the line: the controller counts a sender as active from this rate on
 
 void xco_core_begin(struct xco_core *core, const struct xco_core_config *config, int64_t now_ns) {
     memset(core, 0, sizeof *core);
@@ -21,8 +21,8 @@ void xco_core_begin(struct xco_core *core, const struct xco_core_config *config,
     core->sliced_ns = XCO_NEVER;
 }
 
-// Whether a directive is one of a controller that grants slices, where gates only pace. What comes
-// between its slices counts on them, so it is refused too.
+// Whether a directive is from a controller that grants slices, where gates only pace. Directives
+// between its slices rely on them, so they are refused too.
 static bool is_sliced(struct xco_core *core, int64_t now_ns, const struct xco_directive *directive) {
     if (core->config.paced && directive->mode == XCO_SLICE) {
         core->sliced_ns = now_ns;
@@ -30,7 +30,7 @@ static bool is_sliced(struct xco_core *core, int64_t now_ns, const struct xco_di
     return core->sliced_ns != XCO_NEVER && now_ns - core->sliced_ns < UNSLICED_NS;
 }
 
-// Another controller, or the same one anew: what the old one said of time and sequence is void.
+// Another controller, or a restarted one: the old one's times and sequences are void.
 static void note_epoch(struct xco_core *core, uint64_t epoch) {
     if (epoch != core->epoch) {
         core->epoch = epoch;
@@ -84,7 +84,7 @@ void xco_core_welcome(struct xco_core *core, int64_t now_ns, const struct xco_he
         welcome->silence_ns <= LONGEST_SILENCE_NS) {
         core->config.silence_ns = (int64_t)welcome->silence_ns;
     }
-    if (welcome->status == XCO_HELLO_FIRST && !was_refused) { // who was, asks again in its time
+    if (welcome->status == XCO_HELLO_FIRST && !was_refused) { // a refused host asks again later
         core->hello_ns = now_ns - core->config.hello_ns;
     }
     core->report_wanted = core->report_wanted || core->joined;
@@ -99,13 +99,13 @@ void xco_core_directive(struct xco_core *core, int64_t now_ns, const struct xco_
     note_epoch(core, header->epoch);
     learn(core, now_ns, header, directive->echo_sent_ns, directive->echo_received_ns);
     if (is_sliced(core, now_ns, directive)) {
-        core->counts.unsliced++; // not heard: silence leads to safe shares
+        core->counts.unsliced++; // ignored: silence leads to safe shares
         return;
     }
     struct xco_order order;
     if (!xco_order_of(&order, header, directive, xco_clock_best(&core->clock, now_ns))) {
         core->counts.unplaced++;
-        core->report_wanted = true; // its echo will tell the controller's time
+        core->report_wanted = true; // the answer will contain the controller's time
         return;
     }
     core->heard_sequence = header->sequence;
@@ -187,14 +187,14 @@ static void measure(struct xco_destination *destination, int64_t now_ns) {
     }
 }
 
-// Returns when to look again: an open slice's gate cannot be empty before what waits has left.
+// Returns when to look again: an open slice's gate cannot be empty before its backlog has left.
 static int64_t next_look(const struct xco_core *core, const struct xco_destination *destination,
                          int64_t now_ns) {
     int64_t shortest = core->config.poll_open_ns, longest = core->config.poll_closed_ns;
     bool decided = destination->host != XCO_CONTROLLER;
     bool stands = destination->applied_bps == 0 && destination->reported &&
                   destination->backlog_bytes > 0;
-    if (!decided || stands) { // nothing follows from it until its gate moves
+    if (!decided || stands) { // nothing follows from it until its gate changes
         return now_ns + core->config.heartbeat_ns;
     }
     if (!xco_order_in_slice(core, now_ns) || destination->applied_bps == 0) {

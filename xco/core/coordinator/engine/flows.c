@@ -1,9 +1,9 @@
-// Which V2V flows have a queue of their own, which ones are about to get one, which ones are idle.
+// V2V flows with a queue of their own, candidates for one, and idle ones.
 #include "coordinator/engine/flows.h"
 
 #include <string.h>
 
-#define PROBES 8 // places in which a candidate may stand
+#define PROBES 8 // slots in which a candidate may be
 
 static bool same(const struct xco_pair *a, const struct xco_pair *b) {
     return memcmp(a, b, sizeof *a) == 0;
@@ -18,8 +18,8 @@ static uint32_t hash(const struct xco_pair *pair) {
     return value ^ value >> 15;
 }
 
-// Returns the pair's candidate, or the place that is best given up for it: the one that began
-// first. Who floods with new addresses delays others' queues, but takes none away.
+// Returns the pair's candidate, or the best slot to reuse for it: the oldest candidate's. A flood
+// of new addresses delays other flows' queues, but takes none away.
 static struct xco_candidate *candidate_of(struct xco_flows *flows, const struct xco_pair *pair) {
     uint32_t start = hash(pair);
     struct xco_candidate *oldest = NULL;

@@ -1,15 +1,16 @@
-// Which V2V flows have a queue of their own, which ones are about to get one, which ones are idle.
+// V2V flows with a queue of their own, candidates for one, and idle ones.
 //
-// Pure: time is a parameter. A flow that sends more than a threshold within a window is large;
-// where newcomers wait for each other, whoever is seen is: many at once would all stay below it. A
-// flow whose queue moved nothing for long is idle (paper, sections 3.5 and 4.8).
+// Pure: time is a parameter. A flow that sends more than a threshold within a window is large.
+// Where newcomers wait for each other, every flow seen counts as large: many at once would all stay
+// below the threshold. A flow is idle if its queue moved nothing for long (paper, sections 3.5 and
+// 4.8).
 #ifndef XCO_COORDINATOR_ENGINE_FLOWS_H
 #define XCO_COORDINATOR_ENGINE_FLOWS_H
 
 #include "qdisc/watch.h"
 
 #define XCO_CANDIDATES 512
-#define XCO_FLOWS_OUTSIDE (XCO_FLOWS / 2) // of them to destinations that no topology knows
+#define XCO_FLOWS_OUTSIDE (XCO_FLOWS / 2) // of them to destinations outside the topology
 
 struct xco_v2v_flow {
     bool used;
@@ -17,7 +18,7 @@ struct xco_v2v_flow {
     struct xco_pair pair;
     uint64_t sent_bytes;
     uint32_t backlog_bytes;
-    int64_t active_ns; // when something of it moved or waited last
+    int64_t active_ns; // when something of it last moved or waited
 };
 
 struct xco_candidate {
@@ -37,28 +38,28 @@ struct xco_flows {
     unsigned outside; // of the count
 };
 
-// Counts a packet of a flow without a queue; whether it makes the flow large. `crowded`: newcomers
-// wait. `since_ns` is when the first packet of the window was seen.
+// Counts a packet of a flow without a queue; returns whether it makes the flow large. `crowded`:
+// newcomers wait. `since_ns` is when the first packet of the window was seen.
 bool xco_flows_see(struct xco_flows *flows, int64_t now_ns, const struct xco_sight *sight,
                    bool crowded, int64_t *since_ns);
 
-// Whether there is room for a flow behind a gate; `spare` so much besides.
+// Whether there is room for a flow behind a gate, plus `spare` others.
 bool xco_flows_room(const struct xco_flows *flows, unsigned gate, unsigned spare);
 
-// Enters a flow; its place, or -1: the table is full or has it already.
+// Adds a flow; returns its slot, or -1: the table is full or has it already.
 int xco_flows_add(struct xco_flows *flows, int64_t now_ns, const struct xco_pair *pair,
                   unsigned gate);
 void xco_flows_remove(struct xco_flows *flows, unsigned flow);
 
-// Takes what the kernel told of a flow's queue.
+// Takes the kernel's numbers of a flow's queue.
 void xco_flows_look(struct xco_flows *flows, int64_t now_ns, unsigned flow, uint64_t sent_bytes,
                     uint32_t backlog_bytes);
 bool xco_flows_idle(const struct xco_flows *flows, int64_t now_ns, unsigned flow);
 
-// Whether any flow lies behind a gate.
+// Whether a gate has any flow.
 bool xco_flows_behind(const struct xco_flows *flows, unsigned gate);
 
-// Writes the pairs of all flows, at most XCO_FLOWS; returns how many.
+// Writes the pairs of all flows, at most XCO_FLOWS; returns their number.
 size_t xco_flows_pairs(const struct xco_flows *flows, struct xco_pair pairs[XCO_FLOWS]);
 
 #endif

@@ -1,4 +1,4 @@
-// Directives in the host's time: which one holds, and what it permits; part of the core.
+// Directives in the host's time: which one is in force, and what it permits; part of the core.
 #include "coordinator/engine/orders.h"
 
 #include <string.h>
@@ -35,7 +35,7 @@ void xco_order_promote(struct xco_core *core, int64_t now_ns) {
         core->next.known = false;
         core->counts.slices += core->current.mode == XCO_SLICE;
         for (unsigned gate = 0; gate < XCO_GATES; gate++) {
-            // what was seen in an earlier slice says nothing of this one
+            // observations from an earlier slice do not apply to this one
             core->destinations[gate].empty_since_ns = XCO_NEVER;
             core->destinations[gate].look_ns = now_ns;
             xco_drain_begin(core, &core->destinations[gate], now_ns);
@@ -43,15 +43,15 @@ void xco_order_promote(struct xco_core *core, int64_t now_ns) {
     }
 }
 
-// Whether an order only moves the end of the turn that runs: they begin at one instant of the
+// Whether an order only moves the end of the running turn: both begin at one instant of the
 // controller's clock.
 static bool is_same_turn(const struct xco_order *current, const struct xco_order *order) {
     return current->known && current->mode == XCO_SLICE && order->mode == XCO_SLICE &&
            order->start_ns + order->shift_ns == current->start_ns + current->shift_ns;
 }
 
-// What the host reported of a turn stays valid when its end moves. The controller grants time that it
-// took back to other hosts only after an acknowledgement: the report is sent immediately.
+// The host's report on a turn stays valid when its end moves. The controller grants time that it
+// took back to other hosts only after an acknowledgement: so the report is sent immediately.
 static void carry_on(struct xco_core *core, int64_t now_ns) {
     const struct xco_order *current = &core->current;
     struct xco_order *next = &core->next;
@@ -83,7 +83,7 @@ static const struct xco_permit *permit_of(const struct xco_order *order, uint16_
     return NULL;
 }
 
-// Whether the next slice goes on with a destination where the current one ends.
+// Whether the next slice continues with a destination where the current one ends.
 static bool goes_on(const struct xco_core *core, uint16_t host) {
     const struct xco_order *next = &core->next;
     bool opens = next->mode == XCO_OPEN || (next->mode != XCO_CLOSED && permit_of(next, host));
@@ -105,7 +105,7 @@ bool xco_order_in_slice(const struct xco_core *core, int64_t now_ns) {
            !current->given_up && now_ns < current->end_ns;
 }
 
-// How many destinations with a gate lie behind a link.
+// Returns how many destinations with a gate are behind a link.
 static unsigned behind(const struct xco_core *core, uint16_t link) {
     unsigned count = 0;
     for (unsigned gate = 0; gate < XCO_OUTSIDE; gate++) {
@@ -117,7 +117,7 @@ static unsigned behind(const struct xco_core *core, uint16_t link) {
     return count;
 }
 
-// Destinations divide what is safe on each link that they have in common, and on no other.
+// Destinations divide the safe rate of each link that they share, and of no other.
 static uint64_t safe_rate(const struct xco_core *core, const struct xco_destination *destination) {
     uint64_t rate = core->config.line_bps;
     const struct xco_way *way = &destination->way;
@@ -129,7 +129,7 @@ static uint64_t safe_rate(const struct xco_core *core, const struct xco_destinat
     return rate;
 }
 
-// A sender at exactly the bottleneck's rate lets its queue stand for ever. 0 would close the gate.
+// A sender at exactly the bottleneck's rate never drains its queue. 0 would close the gate.
 static uint64_t paced(const struct xco_core *core, uint64_t rate_bps) {
     uint64_t rate = rate_bps / 1000 * core->config.pace_ppm / 1000;
     return rate > SLOWEST_BPS ? rate : SLOWEST_BPS;
@@ -148,7 +148,7 @@ static uint64_t permitted(const struct xco_core *core, const struct xco_destinat
     return paced(core, most ? line : permit->rate_bps);
 }
 
-// What the current order permits to a destination; 0: nothing.
+// Returns what the current order permits to a destination; 0: nothing.
 static uint64_t ordered(const struct xco_core *core, const struct xco_destination *destination,
                         int64_t now_ns) {
     if (!core->current.known || core->current.given_up ||

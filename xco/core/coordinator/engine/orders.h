@@ -1,4 +1,4 @@
-// Directives in the host's time: which one holds, and what it permits; part of the core.
+// Directives in the host's time: which one is in force, and what it permits; part of the core.
 #ifndef XCO_COORDINATOR_ENGINE_ORDERS_H
 #define XCO_COORDINATOR_ENGINE_ORDERS_H
 
@@ -8,20 +8,20 @@
 bool xco_order_of(struct xco_order *order, const struct xco_header *header,
                   const struct xco_directive *directive, const struct xco_clock_sample *offset);
 
-// Obeys an order: at once, or from its start on, until when the one before it goes on.
+// Obeys an order: immediately, or from its start on; until then the previous one stays in force.
 void xco_order_take(struct xco_core *core, int64_t now_ns, const struct xco_order *order);
 
-// Lets the next order hold once its start has come.
+// Puts the next order in force once its start has come.
 void xco_order_promote(struct xco_core *core, int64_t now_ns);
 
 // Whether a timeslice runs that was not given up.
 bool xco_order_in_slice(const struct xco_core *core, int64_t now_ns);
 
-// How a gate is to stand at this time, bits/s; 0: closed.
+// Returns a gate's setting at this time, bits/s; 0: closed.
 uint64_t xco_order_rate(const struct xco_core *core, const struct xco_destination *destination,
                         int64_t now_ns);
 
-// Until when the current order leaves a gate open; XCO_NEVER: nothing closes it.
+// Returns until when the current order leaves a gate open; XCO_NEVER: no end.
 int64_t xco_order_closes(const struct xco_core *core, const struct xco_destination *destination);
 
 #endif

@@ -1,4 +1,4 @@
-// When a loop counts as hanging: the guard's one decision, pure.
+// When a loop counts as hung: the guard's one decision, pure.
 #include "coordinator/engine/progress.h"
 
 void xco_progress_begin(struct xco_progress *seen, int64_t now_ns) {

@@ -1,4 +1,4 @@
-// When a loop counts as hanging: the guard's one decision, pure.
+// When a loop counts as hung: the guard's one decision, pure.
 #ifndef XCO_COORDINATOR_ENGINE_PROGRESS_H
 #define XCO_COORDINATOR_ENGINE_PROGRESS_H
 
@@ -7,12 +7,12 @@
 
 struct xco_progress {
     uint64_t turns;
-    int64_t since_ns; // of the last turn that was seen
+    int64_t since_ns; // of the last turn seen
 };
 
 void xco_progress_begin(struct xco_progress *seen, int64_t now_ns);
 
-// Takes how many turns the loop has made; whether it made none for longer than `hang_ns`.
+// Takes the loop's number of turns; returns whether it made none for longer than `hang_ns`.
 bool xco_progress_hangs(struct xco_progress *seen, uint64_t turns, int64_t now_ns, int64_t hang_ns);
 
 #endif

@@ -1,5 +1,5 @@
-// Estimates the 95th percentile of the lateness of wake-ups in steps: one up is 19 down. A single
-// wake-up that is very late, on a machine that stood still, moves it by one step.
+// Estimates the 95th percentile of the lateness of wake-ups in steps: one up equals 19 down. A
+// single very late wake-up, on a machine that was stopped, moves it by one step.
 #include "coordinator/engine/spin.h"
 
 #define BEGIN_NS 30000

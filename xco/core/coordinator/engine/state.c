@@ -1,4 +1,4 @@
-// Finds what a local coordinator remembers of a destination.
+// Finds a local coordinator's state of a destination.
 #include "coordinator/engine/state.h"
 
 int xco_core_find(const struct xco_core *core, uint16_t host) {
