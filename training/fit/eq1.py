@@ -27,7 +27,7 @@ Array = npt.NDArray[np.float64]
 LEAST_STEPS = 3
 """Minimum number of changes of cap for an estimate of `a`."""
 SLACK = 0.5
-"""Samples further apart than a period by this share of it are not consecutive."""
+"""Tolerance for the distance of consecutive samples, as a share of a period."""
 BY_CHANCE = 0.05
 """Noise does not explain a lack of fit that is less probable than this."""
 
