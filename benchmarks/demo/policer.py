@@ -194,7 +194,7 @@ class Story:
             Policer(folder / "p", url, self._secret, keys=stage.keys, more=QUICK)
         )
         self.restored_after: float | None = None
-        """Seconds from the flood until both guarantees were kept until its end."""
+        """Seconds from the flood until both guarantees were kept for the rest of it."""
 
     def tell(self) -> list[Line]:
         """Run the parts of the demo."""
@@ -248,7 +248,7 @@ class Story:
             self._console.print(Text("  " + "  ".join(event_row(event))))
 
     def _restored(self, seen: Seen, since: float) -> float:
-        """Return how long it took until the guarantees were kept until the end."""
+        """Return how long it took until the guarantees were kept for the rest of the flood."""
         harmed = [
             at
             for at, items in seen

@@ -283,7 +283,7 @@ def _calls() -> int:
 def _subscriber(runtime: Path) -> Iterator[None]:
     """Subscribe to the telemetry from another process."""
     command = [sys.executable, "-c", _LISTEN, str(runtime)]
-    listener = subprocess.Popen(command, stderr=subprocess.DEVNULL)  # SIGTERM at the daemon's end
+    listener = subprocess.Popen(command, stderr=subprocess.DEVNULL)  # hide its error at the end
     try:
         yield
     finally:
