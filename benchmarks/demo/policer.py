@@ -88,7 +88,7 @@ class Stage:
     """real or simulated."""
     host: Host
     offer: Callable[[str, float], None]
-    """Sets what is offered to a router, packets/s."""
+    """Function that sets a router's offered load, packets/s."""
     scale: float = 1.0
     """Of all rates."""
     keys: Path | None = None

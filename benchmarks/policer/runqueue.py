@@ -54,7 +54,7 @@ class Second:
 
 
 class RunQueue:
-    """Samples once a second while it is entered; `seconds` fills."""
+    """A context manager that samples once a second into `seconds`."""
 
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks

@@ -48,7 +48,7 @@ class Row:
     noise: float | None
     sweeps: int
     joint: float
-    """The paper's regression of a and b at once; the mean of the sweeps."""
+    """The paper's joint regression of a and b; the mean of the sweeps."""
     steps: float
     joint_holds: int | None
     """Sweeps in which the 95 % interval contains the true lag."""

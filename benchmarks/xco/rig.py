@@ -135,7 +135,7 @@ class XcoRig:
         self._controller = None
 
     def coordinator(self, host: FabricHost) -> "subprocess.Popen[bytes]":
-        """Return a host's coordinator: the guard, whose child is the loop."""
+        """Return a host's coordinator: the guard, the parent of the loop."""
         return self._coordinators[host.name]
 
     def switch(self, way: Way) -> None:

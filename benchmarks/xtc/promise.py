@@ -37,7 +37,7 @@ SETPOINT = 20e3
 FLOOD = 60e3
 PAPER = bundled_host("paper").curve
 LINE = ThroughputCurve(tuple((CapFraction(n / 2), PacketsPerSecond(n * 50e3)) for n in (1, 2)))
-"""A host whose CPU is worth 100 kp/s, for routers that share one."""
+"""A host with a CPU for 100 kp/s, for routers that share one."""
 LAWS: dict[str, Callable[[float, ThroughputCurve], Law[Any]]] = {
     "default": lambda *_: AdaptiveLaw(),
     "pi": lambda *_: PaperLaw(PI),

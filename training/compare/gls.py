@@ -1,4 +1,4 @@
-"""One value behind several measured ones whose errors are correlated: generalized least squares."""
+"""One value behind several with correlated errors: generalized least squares."""
 
 import math
 from dataclasses import dataclass

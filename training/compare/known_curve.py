@@ -17,7 +17,7 @@ from training.recording.recording import Recording
 
 FILE_ERROR = 0.02
 """Standard error of a point of a model file, which has no errors: `xtc-train fit` writes no curve
-whose 95 % interval is wider than 5 % to either side."""
+with a 95 % interval wider than 5 % to either side."""
 SETTLING_S, OVERSHOOT = 5.0, 0.08
 """Target of the gains, the default of `xtc-train fit`."""
 

@@ -13,7 +13,7 @@ from training.fit.points import CapPoint
 LEAST_CAPS = 3
 """Fewer caps measured on both hosts give no ratio."""
 INDEPENDENT = 3
-"""Caps whose errors count as independent, however many there are: where the speed of a host drifts,
+"""Number of caps with errors that count as independent, at most: where the speed of a host drifts,
 errors of neighbouring visits are alike. Intervals held the truth in 98 % of 66 pairs of simulated
 hosts that drift by 5 % (with eight in place of three: 74 %), and in all pairs of other kinds."""
 MEDIAN = math.sqrt(math.pi / 2)

@@ -135,7 +135,7 @@ def expected(
         setpoints: in packets/s.
         noise: standard deviation of a sample as a share of the throughput.
         stolen: the share of the router's CPU that another process takes all the time.
-        start_cap: in CPUs; the largest where none is given, as the daemon starts.
+        start_cap: in CPUs; by default the largest, as the daemon starts.
         offered: packets/s; by default the load under which the host was measured.
         gain: speed of the host as a multiple of its curve's.
         seed: of the noise; the same seed gives the same run.

@@ -61,7 +61,7 @@ class Loop(msgspec.Struct, frozen=True):
     """Decades of cap per kp/s."""
     poles: tuple[Pole, Pole]
     zero: float | None
-    """Of Eq. 3; None where there is none."""
+    """Of Eq. 3; None if there is none."""
     settling_s: float
     """Seconds until a step of the setpoint stays within 2 %, simulated."""
     overshoot: float

@@ -265,7 +265,7 @@ class _Fitting:
 
 
 def _is_level(levels: Levels, number: int, *, by_chance: bool) -> bool:
-    """Whether a cap lacks next to nothing of all above it, or no more than chance explains."""
+    """Whether a cap's shortfall against all above it is negligible, or within chance."""
     above = slice(number + 1, None)
     contrast = np.zeros(len(levels.logs))
     contrast[above], contrast[number] = 1 / (len(levels.logs) - number - 1), -1.0

@@ -17,7 +17,7 @@ from training.fit.interval import Interval
 from training.recording.recording import Phase, Recording, Sample
 
 FOLLOWED: Final[frozenset[Phase]] = frozenset({"step", "settling"})
-"""Phases whose samples show a response."""
+"""Phases with samples that show a response."""
 CLEAR: Final = 8.0
 """Standard errors, of a sample and of both levels, that a change must exceed to be drawn."""
 LEAST_CHANGE: Final = 0.02

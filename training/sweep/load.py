@@ -64,7 +64,7 @@ class Command:
     """
 
     def __init__(self, template: str, packet_bytes: int | None = None) -> None:
-        """Take a command line in which ``{rate}`` stands for packets/s, ``{size}`` for bytes."""
+        """Take a command line with ``{rate}`` for packets/s, ``{size}`` for bytes."""
         self._words, self._size = words_of(template), packet_bytes
         check_size(template, packet_bytes)
         self._process: subprocess.Popen[bytes] | None = None
@@ -198,7 +198,7 @@ def saturating_rate(load: Load, measure: Callable[[], tuple[float, float | None]
 def next_rate(tried: Sequence[tuple[float, float, float | None]]) -> float | None:
     """Return the rate to try next, in packets/s, None when the last saturates the router.
 
-    Loss alone may be temporary: the router must also forward no more than at the previous rate.
+    Loss alone may be temporary: throughput must also not exceed that at the previous rate.
 
     Args:
         tried: (rate, throughput, offered) of each rate so far.

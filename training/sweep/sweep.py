@@ -117,10 +117,10 @@ class Sweep:
         self._settling = Settling(aims.probe, recording.metadata.period_s, aims.samples)
 
     def run(self) -> Recording:
-        """Measure until the planner wants no more.
+        """Measure until the planner has no further request.
 
         Raises:
-            Stopped: somebody asked to stop; running again resumes from there.
+            Stopped: a stop was requested; running again resumes from there.
             MeasureError: the router cannot be measured, the source has ended or does not reach a
                 rate, or the file can no longer be written.
             ActuatorError: it cannot be capped.

@@ -100,7 +100,7 @@ class Watch:
         """Wait for the end of the next period, and do the scheduled work within it.
 
         Raises:
-            Stopped: somebody asked to stop.
+            Stopped: a stop was requested.
             MeasureError: the source, or a program of the lab, has ended by itself.
         """
         now = self.clock.now()
@@ -121,7 +121,7 @@ class Watch:
         """Wait.
 
         Raises:
-            Stopped: somebody asked to stop.
+            Stopped: a stop was requested.
         """
         while True:
             if self._stop.asked:

@@ -82,8 +82,8 @@ while not count or sent < count:
     if rate:
         time.sleep(0.001)
 """
-"""Sends numbered datagrams: SOURCE DESTINATION PACKETS_PER_S (0: as many as go) BYTES COUNT (0: no
-end) ROOM. After a stall it sends at most 64 of those that it missed."""
+"""Sends numbered datagrams: SOURCE DESTINATION PACKETS_PER_S (0: no limit) BYTES COUNT (0: no end)
+ROOM. After a stall it sends at most 64 of those that it missed."""
 TOPOLOGY: Final = f"""
 [switch.s]
 [host.a]
