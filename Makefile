@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-# Tests start hundreds of processes, each of which would compile the packages anew.
+# Tests start hundreds of processes, each of which would compile the packages again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo demo-xco core shield prepared packages guests check test test-xen test-kernels lint mutants bench bench-xco deb man notebooks lock clean
@@ -16,15 +16,15 @@ demo: .venv/.ready shield
 demo-xco: .venv/.ready core
 	$(BIN)/python -m benchmarks.demo.xco
 
-# What of xco is compiled, where there is a compiler; else it says what is missing.
+# The compiled parts of xco, if there is a compiler; else it reports what is missing.
 core:
 	sh scripts/setup-xco.sh
 
-# The BPF program of shields and limits, where there is clang; else there are no shields.
+# The BPF program of shields and limits, if there is clang; else there are no shields.
 shield:
 	sh scripts/setup-shield.sh
 
-# What the system lacks for tests, as root; else it says so, and tests with it are skipped.
+# Missing system packages for tests, as root; else it names them, and their tests are skipped.
 prepared: packages guests
 
 packages:
@@ -40,11 +40,11 @@ check: .venv/.ready
 	HYPOTHESIS_PROFILE=check $(BIN)/python -m pytest -n 3 --dist loadfile -p no:schemathesis \
 		-m "not xen and not external" tests/unit tests/property
 
-# Every test but those in emulation. TESTS="--phase rates" runs the ones that judge rates and times.
+# All tests except those in emulation. TESTS="--phase rates" runs those that check rates and times.
 test: .venv/.ready prepared
 	$(BIN)/python -m scripts.phases $(TESTS)
 
-# Boots Xen in emulation: a quarter of an hour from nothing, half of that with a cached image.
+# Boots Xen in emulation: a quarter of an hour from scratch, half of that with a cached image.
 test-xen: .venv/.ready shield
 	sh tests/system/xen/requirements.sh
 	$(BIN)/python -m pytest -m xen tests/system
@@ -62,7 +62,7 @@ deb: .venv/.ready shield core
 man: .venv/.ready
 	$(BIN)/python -m deploy.manpages build/man
 
-# A minute: what docs/notebooks shows. Run it after each change of a notebook.
+# Renders docs/notebooks, in a minute. Run it after each change of a notebook.
 notebooks: .venv/.ready
 	$(BIN)/python -m scripts.notebooks
 
@@ -71,11 +71,11 @@ lint: .venv/.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Changes the pure cores in a copy, one place at a time, and counts what the tests notice.
+# Mutates the pure cores in a copy, one place at a time, and counts what the tests detect.
 mutants: .venv/.ready
 	$(BIN)/python -m scripts.mutation --list-survivors
 
-# Four hours, as root on a machine that does nothing else: what is simulated first, then real packets.
+# Four hours, as root on an otherwise idle machine: first simulations, then real packets.
 bench: .venv/.ready
 	sh scripts/setup-libvirt.sh
 	$(BIN)/python -m benchmarks.xtc.laws
@@ -126,7 +126,7 @@ bench-xco: .venv/.ready core
 .venv/.ready: requirements.lock pyproject.toml
 	PYTHON=$(PYTHON) sh scripts/setup.sh
 
-# Needs uv. Hashes and versions only: no index is named in the file.
+# Needs uv. The file has only hashes and versions, and names no index.
 lock:
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		--no-header --group dev pyproject.toml --output-file requirements.lock

@@ -1,11 +1,11 @@
-"""The figures that a run is judged by, from (instant, value) samples: one definition for all."""
+"""Figures that rate a run, from (instant, value) samples: one definition for all."""
 
 import math
 from collections.abc import Sequence
 
 BAND = 0.05
 WINDOW = 10.0
-"""Seconds whose mean must lie within the band for a loop to count as settled at their start."""
+"""Seconds that must have a mean within the band for a loop to count as settled at their start."""
 
 Samples = Sequence[tuple[float, float]]
 
@@ -26,7 +26,7 @@ def settling(samples: Samples, start: float, setpoint: float) -> float | None:
     """Return the seconds from start until the mean of the next ten is within 5 % of the setpoint.
 
     A sample belongs to the second that ends with it, so a loop that is right from its first cap
-    on has settled after 0 s. None: it did not, while there were ten seconds left.
+    on has settled after 0 s. None: it did not settle while ten seconds were left.
     """
     later = [sample for sample in samples if sample[0] > start + 0.5]
     for index, (at, _) in enumerate(later):

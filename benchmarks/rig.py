@@ -1,4 +1,4 @@
-"""A rig: routers of the lab or of the simulated plant, the real daemon, and what it streams."""
+"""A rig: routers of the lab or of the simulated plant, the real daemon, and its telemetry."""
 
 import os
 import signal
@@ -22,13 +22,13 @@ from xtc.wire import HostDrops, Report, Status, Telemetry
 
 @dataclass
 class Recording:
-    """Every tick that the daemon streamed while it was listened to."""
+    """Every tick that the daemon streamed during the recording."""
 
     ticks: list[Telemetry] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, tick: Telemetry) -> None:
-        """Keep a tick."""
+        """Record a tick."""
         with self.lock:
             self.ticks.append(tick)
 
@@ -57,7 +57,7 @@ class Rig:
 
         Args:
             routers: by name.
-            lab: in which the daemon runs; None for this machine's own namespace.
+            lab: the lab in which the daemon runs; None for this machine's own namespace.
             daemon: more lines of its own table.
             shield: whether routers are shielded.
         """
@@ -95,13 +95,13 @@ class Rig:
         return self._daemon.pid
 
     def shield(self, *, on: bool) -> None:
-        """Have the daemon shield the routers that it holds, as it does at first, or not."""
+        """Turn the daemon's shielding of held routers on (the default) or off."""
         self._shielded = on
         self._write_config()
         self._daemon.send_signal(signal.SIGHUP)
 
     def reconfigure(self, routers: dict[str, str]) -> None:
-        """Have the daemon take over other tables of the same routers."""
+        """Make the daemon load other tables of the same routers."""
         self._routers = routers
         self._write_config()
         self._daemon.send_signal(signal.SIGHUP)
@@ -137,7 +137,7 @@ class Rig:
                 return  # the daemon has ended
 
     def wait_for_ticks(self, count: int) -> None:
-        """Wait until so many further ticks have come."""
+        """Wait for a number of further ticks."""
         goal = len(self.recording.ticks) + count
         while len(self.recording.ticks) < goal:
             time.sleep(0.05)

@@ -1,1 +1,1 @@
-"""What it takes to install xtc: units, package, container image, man pages."""
+"""Parts of an installation of xtc: units, package, container image, man pages."""

@@ -1,4 +1,4 @@
-"""Prints the part of the lock file that a package needs: the daemon, or what extras add to it."""
+"""Print the lock file's part for a package: the daemon's, or the additions of extras."""
 
 import re
 import sys
@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 DAEMON = "xtc (pyproject.toml)"
-"""How the lock file names the daemon itself; its groups are `xtc (pyproject.toml:GROUP)`."""
+"""Name of the daemon in the lock file; its groups are `xtc (pyproject.toml:GROUP)`."""
 
 _ON_PYPY = {"cffi": frozenset({"pyzmq"})}
-"""Who needs what on PyPy alone, which no package of ours is for; the lock file does not tell."""
+"""Requirements for PyPy only, which no xtc package supports; the lock file does not mark them."""
 _NAME = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)==")
 _WANTED_BY = re.compile(r"^\s+#\s+(?:via\s+)?(?P<who>\S.*)$")
 
@@ -21,7 +21,7 @@ class Locked(NamedTuple):
 
     name: str
     wanted_by: frozenset[str]
-    """Who needs it."""
+    """The distributions that need it."""
     text: str
     """Its lines, hashes included."""
 
@@ -44,7 +44,7 @@ def parse(text: str) -> Iterator[Locked]:
 
 
 def closure(locked: Iterable[Locked], root: str = DAEMON) -> list[Locked]:
-    """Return what the root needs, directly and indirectly, in the order of the lock file."""
+    """Return the root's direct and indirect requirements, in the order of the lock file."""
     every = list(locked)
     needed = {root}
     while more := {one.name for one in every if one.wanted_by & needed} - needed:
@@ -53,7 +53,7 @@ def closure(locked: Iterable[Locked], root: str = DAEMON) -> list[Locked]:
 
 
 def added(locked: Iterable[Locked], names: Iterable[str]) -> list[Locked]:
-    """Return these distributions and what they need, without what the daemon needs anyway.
+    """Return these distributions and their requirements, without those of the daemon.
 
     Raises:
         ValueError: one of them is not in the lock file.
@@ -68,13 +68,13 @@ def added(locked: Iterable[Locked], names: Iterable[str]) -> list[Locked]:
 
 
 def names_of(extra: str, project: Path = Path("pyproject.toml")) -> set[str]:
-    """Return what an extra asks for, by name."""
+    """Return the requirements of an extra, by name."""
     table = tomllib.loads(project.read_text())["project"]["optional-dependencies"]
     return {re.split(r"[^A-Za-z0-9._-]", line)[0].lower() for line in table[extra]}
 
 
 def main(path: str, *extras: str) -> None:
-    """Print the daemon's part of the lock file at this path, or what extras add to that."""
+    """Print the daemon's part of the lock file at this path, or the additions of extras."""
     locked = list(parse(Path(path).read_text()))
     names = {name for extra in extras for name in names_of(extra)}
     for one in added(locked, names) if extras else closure(locked):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Keep this machine's CPUs busy as other tenants would, to prove tests and daemons under load.
+"""Keep this machine's CPUs busy as other tenants would, to try tests and daemons under load.
 
 Three kinds of load:
 
@@ -10,7 +10,7 @@ Three kinds of load:
 
 ``disturb.py fifo -- make test`` loads the machine while a command runs and exits with its exit
 code. Without a command the load lasts for ``--seconds``, or until Ctrl-C. ``fifo`` and ``bites``
-need root. Needs nothing but Python's standard library.
+need root. It needs only Python's standard library.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 FIFO_PRIORITY: Final = 50
-"""Above the real-time loops of the lab's programs, so that nothing but steal is worse."""
+"""Above the real-time loops of the lab's programs, so that only steal is worse."""
 STEAL_PRIORITY: Final = 99
 BITE_S: Final = (0.001, 0.010)
 BITE_SHARE: Final = 0.15
@@ -35,7 +35,7 @@ PR_SET_PDEATHSIG: Final = 1
 
 
 def spin(seconds: float) -> None:
-    """Use the CPU for a time that passes on the wall, not in this process."""
+    """Use the CPU for a time of the wall clock, not of the process."""
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         pass
@@ -56,7 +56,7 @@ def fifo(_cpu: int) -> None:
 
 
 def bites(cpu: int) -> None:
-    """Take 1 to 10 ms again and again, after gaps of random length."""
+    """Take 1 to 10 ms repeatedly, after gaps of random length."""
     draw = random.Random(cpu)  # noqa: S311  the same load each time; no secret hangs on it
     gap = sum(BITE_S) / 2 * (1 / BITE_SHARE - 1)
     while True:
@@ -69,7 +69,7 @@ KINDS: Final[dict[str, tuple[Callable[[int], None], int | None]]] = {
     "fifo": (fifo, FIFO_PRIORITY),
     "bites": (bites, STEAL_PRIORITY),
 }
-"""What each kind does, and its real-time priority if it has one."""
+"""Function of each kind, and its real-time priority, if any."""
 
 
 def disturber(kind: str, cpu: int, parent: int) -> None:
@@ -86,7 +86,7 @@ def disturber(kind: str, cpu: int, parent: int) -> None:
 
 @contextlib.contextmanager
 def disturbance(kind: str) -> Iterator[None]:
-    """Load the machine for as long as the context lasts."""
+    """Load the machine for the duration of the context."""
     cpus = sorted(os.sched_getaffinity(0))
     chosen = cpus[:1] if kind == "fifo" else cpus
     processes = [
@@ -103,13 +103,13 @@ def disturbance(kind: str) -> Iterator[None]:
 
 
 def run(command: Sequence[str]) -> int:
-    """Run a command and return its exit code, as a shell counts it."""
+    """Run a command and return its exit code, in a shell's convention."""
     code = subprocess.run(command, check=False).returncode  # noqa: S603  the user's own
     return 128 - code if code < 0 else code
 
 
 def wait(seconds: float | None) -> int:
-    """Let time pass: so long, or until Ctrl-C."""
+    """Wait for some time, or until Ctrl-C."""
     if seconds is None:
         signal.pause()
     else:

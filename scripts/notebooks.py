@@ -1,9 +1,9 @@
-"""Renders the notebooks as Markdown with figures, so that they can be read without running them.
+"""Render the notebooks as Markdown with figures, so that they can be read without running them.
 
     python -m scripts.notebooks [--check] [NAME ...]
 
-Each copy begins with the hash of the notebook's source, so that a test can tell an old one. Nothing
-is measured: without `XTC_CSV`, `XTC_MODEL` and a lab, the same source gives the same text.
+Each copy begins with the hash of the notebook's source, so that a test can detect an outdated one.
+Nothing is measured: without `XTC_CSV`, `XTC_MODEL` and a lab, the same source gives the same text.
 """
 
 import argparse
@@ -28,12 +28,12 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 SOURCES: Final = ROOT / "notebooks"
 COPIES: Final = ROOT / "docs" / "notebooks"
 COLOURS: Final = 128
-"""Colours of a figure; drawings have few, and the files are a third as large."""
+"""Colours of a figure: drawings have few, and this cuts the files to a third."""
 LONGEST_CELL_S: Final = 240
 LINK: Final = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 PRAGMA: Final = re.compile(r"^# ruff: noqa.*\n", re.MULTILINE)
 OWN: Final = ("XTC_CSV", "XTC_MODEL", "MPLBACKEND")
-"""Variables that make a notebook about something else."""
+"""Variables that change the subject of a notebook."""
 JUPYTER: Final = ("JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "IPYTHONDIR")
 
 
@@ -48,13 +48,13 @@ def copy_of(source: Path) -> Path:
 
 
 def head_of(source: Path) -> str:
-    """Return the line that a copy of the source, as it is now, begins with."""
+    """Return the first line of a copy of the current source."""
     digest = hashlib.sha256(source.read_bytes()).hexdigest()
     return f"<!-- `make notebooks` wrote this from notebooks/{source.name}, SHA-256 {digest} -->"
 
 
 def is_current(source: Path) -> bool:
-    """Whether there is a copy of the notebook as it is now."""
+    """Whether there is a copy of the current notebook."""
     copy = copy_of(source)
     return copy.exists() and copy.read_text(encoding="utf-8").split("\n", 1)[0] == head_of(source)
 
@@ -99,7 +99,7 @@ def rendered(source: Path, notebook: Any) -> tuple[str, dict[str, bytes]]:
 
 
 def relinked(text: str) -> str:
-    """Return Markdown whose links lead from the copy to where they led from the notebook.
+    """Return Markdown with the notebook's links adapted to the place of the copy.
 
     A link to another notebook leads to its copy.
     """
@@ -149,7 +149,7 @@ def _write(source: Path, text: str, figures: dict[str, bytes]) -> None:
 
 
 def _prepare(folder: str) -> None:
-    """Set the environment of kernels: the repository's packages, nothing of the user's, no lab."""
+    """Set the environment of kernels: the repository's packages, no user settings, no lab."""
     for name in OWN:
         os.environ.pop(name, None)
     os.environ.update(dict.fromkeys(JUPYTER, folder))

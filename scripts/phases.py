@@ -1,8 +1,8 @@
-"""Runs the tests in phases, all of them whatever became of the ones before, and adds them up.
+"""Run the tests in phases, all of them regardless of failures, and add up the results.
 
-Of the tests that judge rates and times of real packets two files run at a time, each of which
-leaves much of the machine to the other; of the others four do. The exit code is 0 only if every
-phase's is.
+Tests that check rates and times of real packets run two files at a time, since each leaves much of
+the machine to the other; the others run four at a time. The exit code is 0 only if that of every
+phase is.
 """
 
 import argparse
@@ -25,7 +25,7 @@ RATES: Final = (
     *("daemon_*", "xco_lab", "libvirt_*", "limiter_*", "actuator_*", "hostdrops_*"),
     *("xco_fail_open", "xco_gate_netns"),
 )
-"""What judges rates, as the names of its files go on after `test_`; what takes longest begins."""
+"""Files that check rates, by their names after `test_`; the longest come first."""
 SLOW_BESIDE: Final = (
     *("packages_installed", "xco_package"),
     *("policer_postgres", "policer_package", "policer_page_live", "xco_coordinator"),
@@ -35,7 +35,7 @@ SLOW_BESIDE: Final = (
     *("policer_page", "policer_daemon", "lab_fabric", "policer_fuzz", "walkthrough", "sandbox"),
     *("policer_killed_in_turns", "policer_soak_small"),
 )
-"""What takes longest of the other tests on real namespaces, databases and browsers: it begins."""
+"""The longest of the other tests on real namespaces, databases and browsers: they come first."""
 SLOW_ALONE: Final = (
     *(
         "policer_rest_reach",
@@ -49,25 +49,25 @@ SLOW_ALONE: Final = (
     *("property_training", "xco_simulate_laws", "property_policer_allocation", "holder"),
     *("property_policer_round", "training_planner", "training_fit", "training_report"),
 )
-"""And of unit and property tests."""
+"""The longest unit and property tests."""
 SLOWEST: Final = ("--durations", "25", "--durations-min", "2")
 COUNTS: Final = ("passed", "failed", "error", "skipped", "inconclusive")
 
 
 @dataclass(frozen=True)
 class Phase:
-    """One run of pytest: what it collects, and how."""
+    """One run of pytest: its files and options."""
 
     name: str
     places: Sequence[str]
     options: Sequence[str] = ()
     budget: int = 0
-    """How many of its tests may stay without a judgement on a busy machine."""
+    """How many of its tests may stay inconclusive on a busy machine."""
 
 
 @dataclass
 class Outcome:
-    """What became of a phase; without counts, pytest itself ended early."""
+    """Result of a phase; without counts, pytest itself ended early."""
 
     phase: str
     exit_code: int
@@ -94,22 +94,21 @@ def ordered(names: Sequence[str], files: Iterable[Path]) -> list[Path]:
 
 
 def woven(few: Sequence[Path], many: Sequence[Path]) -> list[Path]:
-    """Return all, each in its order, with the few spread over the many.
+    """Merge two lists in their order, with the shorter spread over the longer.
 
-    Tests on the real thing mostly wait, the others mostly compute: beside each other they take the
-    least time.
+    Tests on real systems mostly wait, the others mostly compute: together they take the least time.
     """
     spread = [(place / len(one), file) for one in (few, many) for place, file in enumerate(one)]
     return [file for _, file in sorted(spread)]
 
 
 def at_once(files: int) -> list[str]:
-    """Return pytest's options for so many files at a time."""
+    """Return pytest's options for a number of files at a time."""
     return ["-n", str(files), "--dist", "loadfile", "--no-loadscope-reorder", *SLOWEST]
 
 
 def run(phase: Phase, options: Sequence[str]) -> Outcome:
-    """Run one phase and return what became of it."""
+    """Run one phase and return its result."""
     with tempfile.TemporaryDirectory() as folder:
         summary = Path(folder) / "summary.json"
         command = [sys.executable, "-m", "pytest", *phase.options, *phase.places, *options]
@@ -120,13 +119,13 @@ def run(phase: Phase, options: Sequence[str]) -> Outcome:
 
 
 def strict() -> list[str]:
-    """Return what makes a skip a failure where all that tests need can be installed."""
+    """Return the option that makes skips fail where all requirements can be installed."""
     installable = os.geteuid() == 0 and Path("/etc/debian_version").exists()
     return ["--fail-on-skip"] if os.environ.get("CI") and installable else []
 
 
 def lines(outcome: Outcome) -> list[str]:
-    """Return what there is to say of a phase."""
+    """Describe the result of a phase."""
     if not outcome.counts:
         return [f"{outcome.phase}: pytest ended early with exit code {outcome.exit_code}"]
     counts = outcome.counts
@@ -150,7 +149,7 @@ def total(outcomes: Sequence[Outcome]) -> str:
 
 
 def main() -> int:
-    """Run what the command line asks for."""
+    """Run the phases of the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--phase", choices=[one.name for one in phases()], help="run this one only")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the outcomes to a file")

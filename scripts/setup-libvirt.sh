@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes libvirt's tests possible on Debian: its packages, the guests' parts, libvirt-python in .venv.
-# Where it may not or cannot, it says what is missing and ends well: those tests are then skipped.
+# Installs the requirements of libvirt's tests on Debian: packages, guests, libvirt-python in .venv.
+# If it may not or cannot, it reports what is missing and exits with 0: the tests are then skipped.
 set -eu
 cd "$(dirname "$0")/.."
 PYTHON=.venv/bin/python
@@ -17,7 +17,7 @@ give_up() {
     exit 0
 }
 
-# The packages that dpkg does not know as installed, on one line.
+# The packages that are not installed, on one line.
 missing_packages() {
     # shellcheck disable=SC2086  # a list of words
     installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' $PACKAGES 2>/dev/null || true)
@@ -28,14 +28,14 @@ missing_packages() {
 
 apt() { apt-get -qq -o DPkg::Lock::Timeout=300 "$@" >/dev/null; }
 
-# Without what is only recommended: no service of this machine is set up or started.
+# Without recommended packages: no service of this machine is set up or started.
 install_packages() {
     say "installing $*"
     apt update || say "apt's lists are as old as they are"
     DEBIAN_FRONTEND=noninteractive apt install -y --no-install-recommends "$@"
 }
 
-# Downloads the kernel's package if need be and unpacks it (it is never installed), then builds.
+# Downloads the kernel's package if needed and unpacks it (without installing it), then builds.
 build_guests() {
     if [ -e build/guest/kernel/vmlinux ]; then
         say "building the guests' programs"
@@ -54,7 +54,7 @@ download_kernel() {
     [ -n "$name" ] && apt download "$name" -o APT::Sandbox::User=root
 }
 
-# setuptools first: libvirt-python is built with it, as locked, and with nothing else.
+# setuptools first: libvirt-python is built only with the locked version.
 install_libvirt_python() {
     say "building libvirt-python"
     sed -n '/^setuptools/,$p' "$LOCK" >"$scratch/tools.lock"

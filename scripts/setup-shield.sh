@@ -1,7 +1,7 @@
 #!/bin/sh
-# Builds the BPF program of the shield, as root with what the system lacks for it (Debian's
-# packages). Where it may not or cannot, it says what is missing and ends well: no router has a shield
-# then, and limits are TBFs.
+# Builds the BPF program of the shield; as root it first installs missing Debian packages.
+# If it may not or cannot, it reports what is missing and exits with 0: then routers have no shield,
+# and limits are TBFs.
 set -eu
 cd "$(dirname "$0")/.."
 PACKAGES="clang libbpf-dev libc6-dev make"
@@ -13,7 +13,7 @@ give_up() {
     exit 0
 }
 
-# Whether a BPF program can be compiled here and loaded by libbpf, with whichever packages.
+# Whether a BPF program can be compiled here and loaded by libbpf, regardless of packages.
 compiles() {
     command -v make >/dev/null && command -v "${CLANG:-clang}" >/dev/null &&
         printf '#include <linux/types.h>\n#include <bpf/bpf_helpers.h>\n' |
@@ -34,5 +34,5 @@ if ! compiles; then
     [ "$(id -u)" -eq 0 ] || give_up "not root, and one of these is missing: $PACKAGES"
     install_packages || give_up "apt could not install $PACKAGES"
 fi
-MAKEFLAGS='' make -s -C xtc/shield  # it has no part in the jobs of a make that called this
+MAKEFLAGS='' make -s -C xtc/shield  # independent of a calling make's jobs
 say "ready"

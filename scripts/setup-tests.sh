@@ -1,12 +1,12 @@
 #!/bin/sh
 # Installs the Debian packages of programs that tests use: PostgreSQL, Chromium, lintian, promtool,
 # iperf3, testpmd (DPDK), bird, trafgen (netsniff-ng), ping, SNMP's agent and client, lldpd.
-# Where it may not or cannot, it says what is missing and ends well: those tests are then skipped.
+# If it may not or cannot, it reports what is missing and exits with 0: the tests are then skipped.
 set -eu
 CLUSTERS=/etc/postgresql-common/createcluster.d
 POLICY=/usr/sbin/policy-rc.d
 
-PATH=$PATH:/usr/sbin # bird, trafgen, snmpd and lldpd are there, which not every user's path has
+PATH=$PATH:/usr/sbin # bird, trafgen, snmpd and lldpd are there; not every user's path has it
 
 say() { echo "setup-tests: $*" >&2; }
 
@@ -30,7 +30,7 @@ if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
     exit 0
 fi
 
-# No service of this machine is set up or started: the tests start servers of their own.
+# No service of this machine is set up or started: the tests start their own servers.
 mkdir -p "$CLUSTERS"
 [ -e "$CLUSTERS/no-main.conf" ] || echo "create_main_cluster = false" >"$CLUSTERS/no-main.conf"
 if [ ! -e "$POLICY" ]; then

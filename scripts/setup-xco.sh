@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds the compiled core of xco, as root with what the system lacks for it (Debian's packages).
-# Where it may not or cannot, it says what is missing and ends well: nothing else of xtc needs it.
+# Builds the compiled core of xco; as root it first installs missing Debian packages.
+# If it may not or cannot, it reports what is missing and exits with 0: xtc works without it.
 set -eu
 cd "$(dirname "$0")/.."
 PACKAGES="gcc libc6-dev make libsodium-dev libbpf-dev clang"
@@ -12,8 +12,8 @@ give_up() {
     exit 0
 }
 
-# Whether a program that uses libsodium and libbpf can be compiled here, and one for BPF, with
-# whichever packages.
+# Whether a program that uses libsodium and libbpf can be compiled here, and one for BPF,
+# regardless of packages.
 compiles() {
     command -v make >/dev/null && command -v "${CC:-cc}" >/dev/null &&
         command -v "${CLANG:-clang}" >/dev/null &&
@@ -23,7 +23,7 @@ int main(void) { return sodium_init() < 0 || libbpf_major_version() == 0; }' |
         "${CC:-cc}" -x c -o /dev/null - -lsodium -lbpf 2>/dev/null
 }
 
-# Without what is only recommended: no service of this machine is set up or started.
+# Without recommended packages: no service of this machine is set up or started.
 install_packages() {
     say "installing $PACKAGES"
     apt-get -qq -o DPkg::Lock::Timeout=300 update >/dev/null || say "apt's lists are as old as they are"
@@ -37,6 +37,6 @@ if ! compiles; then
     [ "$(id -u)" -eq 0 ] || give_up "not root, and one of these is missing: $PACKAGES"
     install_packages || give_up "apt could not install $PACKAGES"
 fi
-# A mistake in the core is no reason to skip anything.
-MAKEFLAGS='' make -s -C xco/core  # it has no part in the jobs of a make that called this
+# A mistake in the core must fail, not skip.
+MAKEFLAGS='' make -s -C xco/core  # independent of a calling make's jobs
 say "ready"

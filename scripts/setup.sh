@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the virtual environment from the lock file; as root, with what the system lacks for it.
+# Makes the virtual environment from the lock file; as root it first installs missing packages.
 set -eu
 PYTHON=${PYTHON:-python3}
 
@@ -25,7 +25,7 @@ fi
 say "installing the locked dependencies into .venv"
 pip() { .venv/bin/python -m pip --quiet --disable-pip-version-check "$@"; }
 pip install --no-compile --require-hashes -r requirements.lock
-# pip would compile one file after another, and the packages' own tests. Some do not compile.
+# pip would compile files one by one, and the packages' own tests, of which some do not compile.
 .venv/bin/python -m compileall -q -j 0 -x '/tests?/' .venv/lib >/dev/null 2>&1 || true
 pip install --no-deps --no-build-isolation -e .
 touch .venv/.ready

@@ -2,15 +2,15 @@
 
 TrainingError
 ├── RecordingError   a file of samples that cannot be used: file, line, column
-├── SampleError      a sample that no host can have shown
+├── SampleError      an impossible sample
 ├── UnfitError       samples that cannot support a fit: says what to measure
 │   └── TransferError    a known curve that cannot be scaled to them: which cap disagrees
-├── DesignError      a specification that no gains meet
-├── OptionError      an option whose value cannot be used
+├── DesignError      a specification without matching gains
+├── OptionError      an unusable value of an option
 ├── ExportError      files of a report that cannot be written
 ├── FleetFileError   a list of hosts that cannot be used: file, field
 ├── FleetPathError   a folder or file of a fleet's results that cannot be used
-└── FleetStopped     a fleet that was stopped; running it again goes on
+└── FleetStopped     a fleet that was stopped; running it again resumes
 """
 
 
@@ -19,7 +19,7 @@ class TrainingError(Exception):
 
 
 class SampleError(TrainingError, ValueError):
-    """A sample that no host can have shown: which field, what is wrong, and how to mend it."""
+    """An impossible sample: which field, what is wrong, and how to fix it."""
 
     def __init__(self, field: str, problem: str, fix: str) -> None:
         self.field, self.problem, self.fix = field, problem, fix
@@ -27,7 +27,7 @@ class SampleError(TrainingError, ValueError):
 
 
 class RecordingError(TrainingError):
-    """A file of samples that cannot be used: where, what is wrong, and how to mend it."""
+    """A file of samples that cannot be used: where, what is wrong, and how to fix it."""
 
     def __init__(self, path: str, line: int, column: str, problem: str, fix: str) -> None:
         self.path, self.line, self.column = path, line, column
@@ -45,7 +45,7 @@ class UnfitError(TrainingError):
 
 
 class TransferError(UnfitError):
-    """A known curve that cannot be scaled to a new host; ``cap`` (CPUs) is the one to blame."""
+    """A known curve that cannot be scaled to a new host; ``cap`` (CPUs) is the cause."""
 
     def __init__(self, lacks: str, problem: str, measure: str, *, cap: float | None = None) -> None:
         self.cap = cap
@@ -62,12 +62,12 @@ class DesignError(TrainingError, ValueError):
         )
 
     def typed(self, option: str, value: str) -> "DesignError":
-        """Return the same error in the words of an operator: the option, and what was typed."""
+        """Return the same error in an operator's terms: the option, and what was typed."""
         return DesignError(option, self.problem, self.fix, value=value)
 
 
 class OptionError(TrainingError, ValueError):
-    """An option whose value cannot be used: which one, what is wrong, and how to mend it."""
+    """An unusable value of an option: which one, what is wrong, and how to fix it."""
 
     def __init__(self, option: str, problem: str, fix: str) -> None:
         self.option, self.problem, self.fix = option, problem, fix
@@ -100,7 +100,7 @@ class FleetPathError(TrainingError):
 
 
 class FleetStopped(TrainingError):  # noqa: N818  the operator asked for it: no error
-    """The operator stopped the fleet's sweeps; their recordings are kept on the hosts."""
+    """The operator stopped the fleet's sweeps; their recordings stay on the hosts."""
 
     def __init__(self) -> None:
         super().__init__("stopped; run the same command again: each sweep goes on with its file")

@@ -1,4 +1,4 @@
-"""Writes files whole: a crash leaves one as it was, or as it shall be."""
+"""Write files atomically: after a crash a file has its old or its new content."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ def write_whole(path: Path, content: bytes) -> None:
     """Write a file.
 
     Raises:
-        OSError: it cannot be written; what was there stays.
+        OSError: it cannot be written; the old content stays.
     """
     new = path.with_name(f"{path.name}.new")
     try:
@@ -22,13 +22,13 @@ def write_whole(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         new.replace(path)
     except OSError:
-        with contextlib.suppress(OSError):  # the first error is the one to report
+        with contextlib.suppress(OSError):  # report the first error
             new.unlink()
         raise
 
 
 def check_output(output: Path | None, inputs: Iterable[Path]) -> None:
-    """Refuse to write over what is read: a sweep takes minutes.
+    """Refuse to overwrite an input: a sweep takes minutes.
 
     Raises:
         OptionError: the output is one of the inputs, by whatever name.

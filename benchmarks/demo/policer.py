@@ -1,9 +1,9 @@
 """make demo, second part: the policer keeps two contracts while a third router floods the host.
 
 Real packets, the real daemon and the real policer, if this machine can hold a lab: three routers in
-user space share one core. Elsewhere the host is simulated, and the policer is real all the same.
-Gold and silver have contracts, bronze has none of its own but what is left; then bronze is flooded.
-The terminal tells the story, and the page shows it meanwhile.
+user space share one core. Elsewhere the host is simulated, and the policer is still real. Gold and
+silver have contracts, bronze gets what they leave; then bronze is flooded. Terminal and page both
+show the demo.
 """
 
 import argparse
@@ -39,10 +39,10 @@ from policer.contracts.ladder import Step
 
 HOST: Final = "lab"
 CAPACITY: Final = 150e3
-"""What the three routers can forward together on one core of a modest machine, packets/s."""
+"""Capacity of the three routers together on one core of a modest machine, packets/s."""
 OFFERED: Final = {"gold": 60e3, "silver": 30e3, "bronze": 5e3}
 FLOOD: Final = 250e3
-"""What bronze is flooded with."""
+"""Flood sent to bronze."""
 CONTRACTS: Final = {
     "gold": Contract(guarantee_pps=60e3),
     "silver": Contract(guarantee_pps=30e3),
@@ -56,21 +56,21 @@ descend_s = 8
 [policy.habits]
 calm_rounds = 8
 """
-"""A policer that is less patient than by default: nobody wants to watch a demo for five minutes."""
+"""Settings for faster escalation than the defaults, which would take five minutes."""
 CALM_S, FLOOD_S, AFTER_S = 10, 32, 30
 KEPT: Final = 0.95
-"""A guarantee is kept from this share of it on: the rest is the scatter of a second."""
+"""Share from which on a guarantee counts as kept: the rest is the scatter of a second."""
 SIMULATED: Final = policer_hosts.CAPACITY / CAPACITY
-"""The simulated host is a smaller one: all rates are this share of the real story's."""
+"""The simulated host is smaller: all rates are this share of the real demo's."""
 TURN_MS: Final = 50
 OUTPUT = Path("build/demo")
 Seen = list[tuple[float, dict[str, Any]]]
-"""Instants, with how each router stood."""
+"""Instants, with the state of each router."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the summary: one router in one part of the story."""
+    """One line of the summary: one router in one part of the demo."""
 
     vr: str
     part: str
@@ -82,21 +82,21 @@ class Line:
 
 @dataclass(frozen=True)
 class Stage:
-    """The host that the story is played on."""
+    """The host of the demo."""
 
     plant: str
     """real or simulated."""
     host: Host
     offer: Callable[[str, float], None]
-    """Sets what is offered to a router, packets/s."""
+    """Function that sets a router's offered load, packets/s."""
     scale: float = 1.0
     """Of all rates."""
     keys: Path | None = None
-    """The policer's own, where the host is reached by TCP."""
+    """The policer's own, if it reaches the host by TCP."""
 
 
 def main() -> None:
-    """Tell the story; leave policer.json in build/demo."""
+    """Run the demo; leave policer.json in build/demo."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--simulated", action="store_true", help="do without real packets")
     parser.add_argument("--stay", action="store_true", help="go on until Ctrl-C, for the page")
@@ -138,7 +138,7 @@ def _real(stack: ExitStack) -> Stage:
 
 
 class Steady(policer_hosts.Router):
-    """A simulated router that is offered the same every second."""
+    """A simulated router with a constant offered load."""
 
     def pass_time(self, now: float) -> None:
         """Let leases and limits end."""
@@ -148,7 +148,7 @@ class Steady(policer_hosts.Router):
 
 @contextmanager
 def _simulated(folder: Path) -> Iterator[Stage]:
-    """Yield a simulated host, which speaks to the policer as a daemon does, in a thread."""
+    """Yield a simulated host in a thread; it speaks to the policer as a daemon does."""
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     host = policer_hosts.build(context, 1, len(OFFERED))
     host.routers = {vr: Steady(vr, SIMULATED * rate) for vr, rate in OFFERED.items()}
@@ -180,7 +180,7 @@ def _play(host: policer_hosts.SimulatedHost, ended: threading.Event) -> None:
 
 
 class Story:
-    """A host, a policer, and what was seen of them."""
+    """A host, a policer, and their observations."""
 
     def __init__(self, console: Console, stack: ExitStack, folder: Path, stage: Stage) -> None:
         self._console, self._stage = console, stage
@@ -194,10 +194,10 @@ class Story:
             Policer(folder / "p", url, self._secret, keys=stage.keys, more=QUICK)
         )
         self.restored_after: float | None = None
-        """Seconds from the flood until both guarantees were kept for good, while it lasted."""
+        """Seconds from the flood until both guarantees were kept for the rest of it."""
 
     def tell(self) -> list[Line]:
-        """Go through the parts of the story."""
+        """Run the parts of the demo."""
         self._console.print(f"The page: {self._policer.url} (token: {self._secret})")
         with Live(
             console=self._console, auto_refresh=False, transient=not self._console.is_terminal
@@ -229,7 +229,7 @@ class Story:
         self._stage.offer("bronze", self._stage.scale * rate)
 
     def _watch(self, live: Live, seconds: float, words: str) -> Seen:
-        """Show the routers every second; return what was seen, with its instants."""
+        """Show the routers every second; return the observations with their instants."""
         seen = []
         end = time.monotonic() + seconds
         while (now := time.monotonic()) < end:
@@ -248,7 +248,7 @@ class Story:
             self._console.print(Text("  " + "  ".join(event_row(event))))
 
     def _restored(self, seen: Seen, since: float) -> float:
-        """Return how long it took until guarantees were kept for good."""
+        """Return how long it took until the guarantees were kept for the rest of the flood."""
         harmed = [
             at
             for at, items in seen

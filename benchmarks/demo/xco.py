@@ -1,7 +1,7 @@
 """make demo-xco: a shared link collapses without coordination, and recovers with it.
 
 Five hosts send to one through a shallow-buffered port: first five TCP streams, then two of them are
-UDP messages of 64 KB. XCo is switched on, then its controller is killed, and comes back.
+UDP messages of 64 KB. XCo is switched on, then its controller is killed and restarted.
 """
 
 import argparse
@@ -48,7 +48,7 @@ class Line:
 
 
 def story(xco: XcoRig, watch: Watcher, pace: float) -> None:
-    """Play the demo; `pace` is 1 for the whole length."""
+    """Run the demo; `pace` is 1 for the whole length."""
     fabric = xco.fabric
     mixed, alone = fabric.senders[:UDP_SENDERS], fabric.senders[UDP_SENDERS:]
     to = fabric.receivers[0].address
@@ -77,7 +77,7 @@ def story(xco: XcoRig, watch: Watcher, pace: float) -> None:
 
 
 def summary(recording: Recording) -> list[Line]:
-    """Return what each phase came to in its last half, when it has settled."""
+    """Return the results of each phase in its last half, when it has settled."""
     lines = []
     ends = [phase.begins_s for phase in recording.phases[1:]] + [float("inf")]
     last = recording.samples[-1].at_s
@@ -132,7 +132,7 @@ def _require(parser: argparse.ArgumentParser) -> None:
 
 
 def main() -> None:
-    """Play the demo, and leave summary.json and demo-xco.png in build/demo-xco."""
+    """Run the demo, and leave summary.json and demo-xco.png in build/demo-xco."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bottleneck", default=BOTTLENECK)
     parser.add_argument("--pace", type=float, default=1.0, help="of the story; 0.5 is half as long")

@@ -59,7 +59,7 @@ def _stack(  # noqa: PLR0917  one band's worth of plotting
     colours: Sequence[str],
     kind: str,
 ) -> None:
-    """Draw one kind of traffic, a band for each sender that ever sent it."""
+    """Draw one kind of traffic, a band for each of its senders."""
     for index, flow in enumerate(zip(*rows, strict=True)):
         if max(flow) <= 0:
             continue

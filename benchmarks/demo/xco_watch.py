@@ -1,4 +1,4 @@
-"""Watches the demo of XCo: samples what arrives, and shows the newest sample as bars."""
+"""Watch the demo of XCo: sample what arrives, and show the newest sample as bars."""
 
 import threading
 import time
@@ -34,7 +34,7 @@ class Sample:
 
     @property
     def goodput_bps(self) -> float:
-        """What applications got."""
+        """Application goodput."""
         return sum(self.tcp_bps) + sum(self.udp_bps)
 
 
@@ -48,7 +48,7 @@ class Phase:
 
 @dataclass
 class Recording:
-    """All that the demo has seen."""
+    """All observations of the demo."""
 
     link_bps: int
     samples: list[Sample] = field(default_factory=list)
@@ -56,7 +56,7 @@ class Recording:
 
 
 class Watcher:
-    """Samples what arrives, in a thread of its own, and shows it."""
+    """Sample and show what arrives, in a separate thread."""
 
     def __init__(self, fabric: Fabric, recording: Recording, live: Live) -> None:
         self._fabric, self._recording, self._live = fabric, recording, live
@@ -74,10 +74,10 @@ class Watcher:
         self._recording.phases.append(Phase(words, time.monotonic() - self._began))
 
     def wait(self, seconds: float) -> None:
-        """Let so much time go by.
+        """Wait.
 
         Raises:
-            Exception: what ended the sampling.
+            Exception: the error that ended the sampling.
         """
         self._over.wait(seconds)
         if self._problem is not None:

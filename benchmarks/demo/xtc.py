@@ -26,7 +26,7 @@ from xtc.wire import Activate, Retune
 HALF = 32
 """Seconds before and after the retune and the disturbance."""
 UNCAPPED = 4
-"""Seconds of flood before anything is held, to see what there is to hold."""
+"""Seconds of flood before any router is held, to measure their throughput."""
 OUTPUT = Path("build/demo")
 
 
@@ -89,7 +89,7 @@ def _on_real_packets(console: Console) -> list[Line]:
         rig = stack.enter_context(Rig({vr: lab_router(r) for vr, r in routers.items()}, lab))
 
         def disturb() -> None:
-            """Let a thief into bronze that takes 15 % of its cap."""
+            """Start a thief in bronze that takes 15 % of its cap."""
             cap = rig.recording.of("bronze")[-1][1].cap or 0.0
             routers["bronze"].hog(0.15 * cap)
 

@@ -1,4 +1,4 @@
-"""The picture of the demo: throughput against setpoint, and the caps that made it so."""
+"""The picture of the demo: throughput against setpoint, and the caps behind it."""
 
 from math import nan
 from pathlib import Path

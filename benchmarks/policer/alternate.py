@@ -1,16 +1,17 @@
-"""Two policers on one database, the leader killed again and again: is any order obeyed twice?
+"""Two policers on one database, with repeated kills of the leader: is any order obeyed twice?
 
 Both are real (`policer serve`), on SQLite and then on a PostgreSQL of the benchmark's own; they are
 killed in turns with SIGKILL, at any moment of their rounds, and started again. The hosts are
-simulated (`benchmarks.policer.alternate_hosts`): they keep every order that comes, and obey by the
-daemon's own rules. It is proved from what they kept that
+simulated (`benchmarks.policer.alternate_hosts`): they record every order that comes, and obey by
+the daemon's own rules. Their records must show that
 
 - no order was obeyed twice, and none after one that was given later;
 - no order of a lower epoch was obeyed, on any router of a host, after one of a higher epoch;
 - no two leads had the same epoch;
 - no setpoint ran out, at any of the kills.
 
-The exit code is 1 where one of these does not hold. How long nobody led is printed for each kill.
+The exit code is 1 if one of these does not hold. The time without a leader is printed for each
+kill.
 """
 
 import argparse
@@ -41,13 +42,13 @@ from policer.contracts.host import Host
 
 NAMES: Final = ("one", "two")
 SETTLED_S: Final = 3.0
-"""A leader is killed within so long after all hosts obey it, at a moment that is drawn."""
+"""Range of the random delay from full obedience to a leader's kill."""
 LOOK_EVERY_S: Final = 0.02
 LONGEST_S: Final = 120.0
 
 
 class Pair:
-    """Two policers that share a database, and who of them leads."""
+    """Two policers that share a database, and the current leader."""
 
     def __init__(self, folder: Path, url: str, secret: str, keys: Path) -> None:
         self._folder, self._url, self._secret, self._keys = folder, url, secret, keys
@@ -62,7 +63,7 @@ class Pair:
         self._running[name] = policer.__enter__()
 
     def kill(self, name: str) -> float:
-        """End one as a loss of power would; return when."""
+        """Kill one as a loss of power would; return when."""
         policer = self._running.pop(name)
         at = time.monotonic()
         policer.kill()
@@ -86,7 +87,7 @@ class Pair:
         raise RuntimeError("nobody leads:\n" + "\n".join(p.log for p in self._running.values()))
 
     def until_held(self, hosts: int) -> None:
-        """Wait until the leader holds the routers of all hosts, and is at work there."""
+        """Wait until the leader holds the routers of all hosts, and polices them."""
         deadline = time.monotonic() + LONGEST_S
         while time.monotonic() < deadline:
             views = {name: _lives(policer) for name, policer in self._running.items()}
@@ -119,7 +120,7 @@ def witnesses(hosts: int, routers: int) -> Iterator[tuple[list[Host], "subproces
 def prove(  # noqa: PLR0917  each is one condition of the proof
     database: str, url: str, folder: Path, kills: int, hosts: int, routers: int
 ) -> Proof:
-    """Kill leaders in turns, and see what the hosts obeyed."""
+    """Kill leaders in turns, and return what the hosts obeyed."""
     with ExitStack() as stack:
         entries, process = stack.enter_context(witnesses(hosts, routers))
         folder.mkdir(parents=True, exist_ok=True)
@@ -158,7 +159,7 @@ def _kept(process: "subprocess.Popen[str]") -> Kept:
 
 
 def main() -> None:
-    """Prove and print."""
+    """Check and print."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

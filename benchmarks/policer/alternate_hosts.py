@@ -1,4 +1,4 @@
-"""Simulated hosts that keep every order that comes, and whether it was obeyed, by the real rules.
+"""Simulated hosts that record every order, and whether the real rules made them obey it.
 
 `python -m benchmarks.policer.alternate_hosts COUNT ROUTERS` is `benchmarks.policer.hosts`; leases
 are obeyed as the daemon obeys them (`xtc.lease`). When its standard input ends, or a line comes, it
@@ -27,17 +27,17 @@ class Order(msgspec.Struct, frozen=True):
     epoch: int
     sequence: int
     refused: str = ""
-    """By which code; "" is obeyed."""
+    """Code of the refusal; "" is obeyed."""
 
     @property
     def number(self) -> tuple[int, int]:
-        """What must rise from lease to lease."""
+        """The pair that must rise from lease to lease."""
         return self.epoch, self.sequence
 
 
 @dataclass
 class WitnessHost(SimulatedHost):
-    """A host that keeps what it was ordered."""
+    """A host that records its orders."""
 
     orders: list[Order] = field(default_factory=list)
     lapsed: list[float] = field(default_factory=list)
@@ -46,13 +46,13 @@ class WitnessHost(SimulatedHost):
     leases: dict[str, Lease] = field(default_factory=dict)
 
     def publish(self, now: float) -> None:
-        """Let a second pass and stream it."""
+        """Simulate a second and stream it."""
         ended = (r.setpoint is not None and now >= r.ends_at for r in self.routers.values())
         self.lapsed += [now] * sum(ended)
         super().publish(now)
 
     def carry_out(self, change: Change, now: float) -> Refusal | None:
-        """Do what a request asks for, as far as its epoch and its sequence allow."""
+        """Carry out a request, if its epoch and its sequence allow that."""
         refusal = self._refusal(change, now)
         if isinstance(change, Activate):
             number, code = (change.epoch, change.sequence), refusal.code if refusal else ""
@@ -70,7 +70,7 @@ class WitnessHost(SimulatedHost):
         return None
 
     def _take(self, change: Activate, now: float) -> None:
-        """Take over a lease; raises Refused where the daemon would."""
+        """Accept a lease; raises Refused where the daemon would."""
         lease = Lease.of(
             change.setpoint,
             epoch=change.epoch,
@@ -84,14 +84,14 @@ class WitnessHost(SimulatedHost):
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """What all hosts kept."""
+    """The records of all hosts."""
 
     orders: list[Order]
     lapsed: list[float]
 
 
 def main() -> None:
-    """Be hosts."""
+    """Run the hosts."""
     count, routers = (int(word) for word in sys.argv[1:3])
     context = roomy_context(count)
     hosts = [build(context, number, routers, WitnessHost) for number in range(count)]

@@ -1,4 +1,4 @@
-"""What hosts' records of their orders prove about policers that were killed in turns; pure."""
+"""Evaluate hosts' records of their orders from policers that were killed in turns; pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ class Turn:
     epoch: int
     killed_at: float
     led_at: float
-    """When the next one said that it leads."""
+    """When the next one announced that it leads."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Kill:
     epoch: int
     """Its own."""
     without_s: float
-    """Until the other one said that it leads."""
+    """Until the other one announced that it leads."""
     obeyed_s: float
     """Until the first host obeyed the other one."""
     all_obeyed_s: float
@@ -36,7 +36,7 @@ class Kill:
 
 @dataclass(frozen=True)
 class Proof:
-    """What came of all kills on one database."""
+    """Result of all kills on one database."""
 
     database: str
     kills: list[Kill]
@@ -56,7 +56,7 @@ class Proof:
 
     @property
     def holds(self) -> bool:
-        """Whether all is as it must be."""
+        """Whether all conditions hold."""
         rising = all(before < after for before, after in pairwise(self.epochs))
         wrong = self.twice or self.not_rising or self.lower_epoch or self.lapsed
         return rising and bool(self.orders) and not wrong
@@ -99,7 +99,7 @@ def of_lower_epochs(orders: Iterable[Order]) -> list[Order]:
 
 
 def proof_of(database: str, turns: Sequence[Turn], kept: Kept) -> Proof:
-    """Return what the hosts' records prove."""
+    """Return the result from the hosts' records."""
     return Proof(
         database=database,
         kills=[_kill(turn, after.epoch, kept.orders) for turn, after in pairwise(turns)],

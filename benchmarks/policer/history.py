@@ -1,8 +1,8 @@
-"""What the history of a fleet costs: CPU of recording, time and bytes of writing, on SQLite.
+"""Cost of a fleet's history: CPU of recording, time and bytes of writing, on SQLite.
 
-`python -m benchmarks.policer.history --hosts 500 --routers 20 --minutes 3` hands a keeper the ticks
-of a fleet as fast as it takes them, and prints what each part took. With `--hosts 20 --minutes 61`
-it has a whole hour of minutes, and prints what the settings' defaults come to on disk.
+`python -m benchmarks.policer.history --hosts 500 --routers 20 --minutes 3` passes the ticks of a
+fleet to a recorder as fast as it takes them, and prints the cost of each part. With `--hosts 20
+--minutes 61` it has a whole hour of minutes, and prints the disk use of the default settings.
 """
 
 import argparse
@@ -26,15 +26,15 @@ from policer.store import open_store
 from xtc.wire import Finding, Mode, Report
 
 BEGIN = 1_790_002_800.4
-"""When it begins, within a second: most periods touch two."""
+"""Offset of its begin within a second: most periods touch two."""
 EVERY_S = 10
-"""How often what is complete is written here; the policer looks every few seconds."""
+"""Interval of writes here; the policer checks every few seconds."""
 NOISE = 0.05
-"""How much rates scatter from second to second."""
+"""Scatter of rates from second to second."""
 
 
 def report(vr: str, base: float) -> Report:
-    """Return what a daemon says of a router that is held."""
+    """Return a daemon's report on a held router."""
     offered = base * random.gauss(1.0, NOISE)
     return Report(
         vr=vr,
@@ -54,7 +54,7 @@ def report(vr: str, base: float) -> Report:
 
 
 def fleet(hosts: int, routers: int) -> list[HostLive]:
-    """Return hosts that were never heard, whose routers all have contracts."""
+    """Return hosts that have not reported yet, with contracts for all routers."""
     names = [f"customer-{number}" for number in range(routers)]
     contracts = {vr: Contract(guarantee_pps=1e3 * (1 + n % 30)) for n, vr in enumerate(names)}
     orders = {vr: Order(contract.guarantee_pps) for vr, contract in contracts.items()}
@@ -69,7 +69,7 @@ def fleet(hosts: int, routers: int) -> list[HostLive]:
 
 
 def timed(work: Callable[[], None], clock: Callable[[], float] = time.process_time) -> float:
-    """Return the seconds that something takes; of CPU, unless another clock is given."""
+    """Return the seconds that a call takes; of CPU, unless another clock is given."""
     began = clock()
     work()
     return clock() - began
@@ -87,7 +87,7 @@ def main() -> None:
 
 
 def measure(folder: Path, hosts: int, routers: int, minutes: int) -> None:
-    """Play a fleet, and print what it cost."""
+    """Simulate a fleet, and print the cost."""
     store = open_store(f"sqlite:///{folder}/policer.db")
     epoch = store.leadership("benchmark").acquire() or 0
     wall = [BEGIN]
@@ -120,13 +120,13 @@ def measure(folder: Path, hosts: int, routers: int, minutes: int) -> None:
 
 
 def hear(keeper: Keeper, lives: list[HostLive], sights: list[Sight]) -> None:
-    """Let a tick of every host come."""
+    """Deliver a tick of every host."""
     for live, now in zip(lives, sights, strict=True):
         keeper.heard(live, now)
 
 
 def sight(live: HostLive, tick: int) -> Sight:
-    """Return a host after so many ticks."""
+    """Return a host after a number of ticks."""
     reports = (report(vr, order.setpoint_pps or 0.0) for vr, order in live.orders.items())
     return Sight(tick, float(tick), tick, {one.vr: one for one in reports})
 

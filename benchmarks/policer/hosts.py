@@ -1,10 +1,10 @@
-"""Simulated hosts in a process of their own, which talk to a policer as daemons do.
+"""Simulated hosts in a separate process, which talk to a policer as daemons do.
 
 `python -m benchmarks.policer.hosts FIRST COUNT ROUTERS` binds two encrypted TCP sockets for each
 host, prints the hosts' entries as JSON, and then streams each host's telemetry once a second,
-carries out what it is told, and lets leases and limits end. Routers are not simulated by the
-daemon's own code, which would take more CPU than the policer: each forwards what is offered to it,
-up to its setpoint and to its share of the host.
+carries out requests, and lets leases and limits end. The daemon's own code does not simulate the
+routers, since it would take more CPU than the policer: each forwards its offered load, up to its
+setpoint and to its share of the host.
 """
 
 import random
@@ -42,16 +42,17 @@ CAPACITY: Final = 100e3
 PROMISED: Final = 0.8
 """Of a host's capacity, to its routers in equal parts."""
 LOAD: Final = 1.2
-"""What is offered to a host's routers, of its capacity: its contracts are at work all the time."""
+"""Offered load of a host's routers, as a multiple of its capacity: its contracts are engaged all
+the time."""
 NOISE: Final = 0.1
-"""How much the offered load of a router scatters from second to second."""
+"""Scatter of a router's offered load from second to second."""
 FLOODS_EVERY: Final = 50
-"""One host in so many has a router that is offered ten times the others' load."""
+"""One host in this many has a router with ten times the others' offered load."""
 
 
 @dataclass
 class Router:
-    """One router: what is offered to it, and what it was told."""
+    """One router: its offered load, and its orders."""
 
     name: str
     base_pps: float
@@ -75,17 +76,17 @@ class Router:
 
     @property
     def wanted(self) -> float:
-        """What it would forward with the host to itself."""
+        """Its throughput if it had the host to itself."""
         bounds = [bound for bound in (self.setpoint, self.limit) if bound is not None]
         return min(self.offered, *bounds) if bounds else self.offered
 
     def obey(self, lease: Activate, now: float) -> None:
-        """Take over a lease."""
+        """Accept a lease."""
         self.setpoint, self.ends_at = lease.setpoint_pps, now + (lease.ttl_s or float("inf"))
         self.epoch, self.sequence = lease.epoch, lease.sequence
 
     def report(self, throughput: float, now: float) -> Report:
-        """Return how it stands."""
+        """Return its state."""
         held = self.setpoint is not None
         return Report(
             vr=self.name,
@@ -129,7 +130,7 @@ class SimulatedHost:
     """Of the last second."""
 
     def publish(self, now: float) -> None:
-        """Let a second pass and stream it."""
+        """Simulate a second and stream it."""
         self.reports = self.next_second(now)
         self.tick += 1
         self.due_at += PERIOD_S
@@ -144,7 +145,7 @@ class SimulatedHost:
         return tuple(r.report(share * r.wanted, now) for r in self.routers.values())
 
     def answer(self, now: float) -> None:
-        """Carry out what waits."""
+        """Carry out the waiting requests."""
         while self.requests.poll(0):
             self.answer_to(self.requests.recv_multipart(), now)
 
@@ -160,7 +161,7 @@ class SimulatedHost:
         return Outcomes(tuple(self.carry_out(change, now) for change in changes))
 
     def carry_out(self, change: Change, now: float) -> Refusal | None:
-        """Do what a request asks for; return why not."""
+        """Carry out a request; return the reason for a refusal."""
         if isinstance(change, Activate):
             self.routers[change.vr].obey(change, now)
         elif isinstance(change, Limit):
@@ -201,7 +202,7 @@ def listening(
     secret: bytes | None = None,
     address: str = "tcp://127.0.0.1:*",
 ) -> "zmq.Socket[bytes]":
-    """Return a socket that listens; encrypted where there is a key."""
+    """Return a listening socket, encrypted if there is a key."""
     socket = context.socket(role)
     socket.set(zmq.LINGER, 0)
     if secret is not None:
@@ -212,10 +213,10 @@ def listening(
 
 
 def serve(hosts: Sequence[SimulatedHost]) -> None:
-    """Serve until something comes on the standard input, or it ends."""
+    """Serve until standard input has data or ends."""
     poller, by_socket = _polled(hosts)
     while True:
-        if by_socket.keys() != {host.requests for host in hosts}:  # one listens anew
+        if by_socket.keys() != {host.requests for host in hosts}:  # one listens again
             poller, by_socket = _polled(hosts)
         next_at = min(host.due_at for host in hosts)
         ready = poller.poll(max(0, round((next_at - time.monotonic()) * 1000)))
@@ -241,7 +242,7 @@ def _polled(
 
 
 def roomy_context(hosts: int) -> "zmq.Context[zmq.Socket[bytes]]":
-    """Return a context for the sockets of so many hosts."""
+    """Return a context for the sockets of a number of hosts."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
@@ -250,12 +251,12 @@ def roomy_context(hosts: int) -> "zmq.Context[zmq.Socket[bytes]]":
 
 
 def tell(hosts: Iterable[Host]) -> None:
-    """Print entries, for who enters them."""
+    """Print entries for the policer's database."""
     print(msgspec.json.encode(list(hosts)).decode(), flush=True)
 
 
 def main() -> None:
-    """Be hosts."""
+    """Run the hosts."""
     first, count, routers = (int(word) for word in sys.argv[1:4])
     context = roomy_context(count)
     hosts = [build(context, first + number, routers) for number in range(count)]

@@ -1,7 +1,8 @@
-"""Stands between policers and a daemon, and keeps every lease that the daemon says it obeyed.
+"""A proxy between policers and a daemon that records every lease that the daemon obeyed.
 
-The daemon's own answers are the witness: a lease counts as obeyed when the daemon answers that it
-was carried out, whoever lives to read the answer. A tap changes no message and drops none.
+The evidence is the daemon's own answers: a lease counts as obeyed when the daemon answers that it
+was carried out, even if no policer is left to read the answer. A tap changes no message and drops
+none.
 """
 
 import threading
@@ -45,14 +46,14 @@ class Obeyed:
 
     @property
     def order(self) -> tuple[int, int]:
-        """What must rise from lease to lease."""
+        """The pair that must rise from lease to lease."""
         return self.epoch, self.sequence
 
 
 def not_rising(obeyed: Iterable[Obeyed]) -> list[Obeyed]:
     """Return the leases that are not above every lease of their router before them.
 
-    One that was obeyed twice is such a lease, and so is one that came after its successor.
+    These are leases that were obeyed twice, or after their successors.
     """
     highest: dict[str, tuple[int, int]] = {}
     found = []
@@ -65,7 +66,7 @@ def not_rising(obeyed: Iterable[Obeyed]) -> list[Obeyed]:
 
 
 class Tap:
-    """A socket like the daemon's, in a folder of its own, that hands everything on to it."""
+    """A socket like the daemon's, in a separate folder, that forwards everything to it."""
 
     def __init__(self, folder: Path, daemon: str) -> None:
         """Take `daemon`'s place; it is the address of its requests."""
@@ -84,7 +85,7 @@ class Tap:
         self._front.bind(self.address)
         self._back.connect(daemon)
         self._asked: dict[tuple[bytes, str], Request | Batch] = {}
-        """Requests without an answer yet, by who asked and their id."""
+        """Requests without an answer yet, by sender and id."""
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -118,7 +119,7 @@ class Tap:
                     self._hand_back(self._back.recv_multipart())
 
     def _hand_on(self, frames: list[bytes]) -> None:
-        with suppress(Refused):  # what is no request is the daemon's to refuse
+        with suppress(Refused):  # leave it to the daemon to refuse invalid requests
             envelope = decode_request(frames[-1])
             self._asked[frames[0], envelope.id] = envelope.request
         self._back.send_multipart(frames)
@@ -144,7 +145,7 @@ class Tap:
 def _outcomes(
     asked: Request | Batch, result: Answer | Outcomes | Refusal
 ) -> Iterator[tuple[Change | Request, Refusal | None]]:
-    """Yield each request with why it was refused, None where it was carried out."""
+    """Yield each request with the reason for its refusal, None if it was carried out."""
     requests = asked.requests if isinstance(asked, Batch) else (asked,)
     if isinstance(result, Outcomes):
         yield from zip(requests, result.refusals, strict=True)

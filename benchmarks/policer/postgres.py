@@ -1,4 +1,4 @@
-"""A private PostgreSQL server in a temporary folder, reached by a Unix socket alone."""
+"""A private PostgreSQL server in a temporary folder, reachable only by a Unix socket."""
 
 import os
 import pwd
@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import psycopg
 
 USER = "nobody"
-"""Who runs the server where the tests run as root, which PostgreSQL refuses."""
+"""User of the server if the tests run as root, which PostgreSQL refuses."""
 START_S = 60.0
 SETTINGS = {
     "listen_addresses": "",
@@ -62,7 +62,7 @@ class PostgresServer:
             time.sleep(0.05)
 
     def stop(self) -> None:
-        """Stop the server at once, as a power cut would stop it for its clients."""
+        """Stop the server immediately, as a power cut would stop it for its clients."""
         if self._process is not None:
             self._process.send_signal(signal.SIGQUIT)
             self._process.wait(START_S)
@@ -70,9 +70,9 @@ class PostgresServer:
 
     @contextmanager
     def database(self, like: str | None = None) -> Iterator[str]:
-        """Give the URL of a new database, which goes with all its sessions at the end.
+        """Yield the URL of a new database, which is removed with all its sessions at the end.
 
-        It is empty, or a copy of the one of another URL, to which nobody may be connected.
+        It is empty, or a copy of the one of another URL, which must have no connections.
         """
         name = f"policer{next(self._numbers)}"
         with self.connect() as connection:
@@ -83,7 +83,7 @@ class PostgresServer:
             connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
     def connect(self, url: str | None = None) -> "psycopg.Connection[tuple[object, ...]]":
-        """Connect beside the program under test; every statement is its own transaction."""
+        """Connect from outside the program under test; every statement is its own transaction."""
         where = url or f"postgresql://postgres@/postgres?host={self._folder}"
         return psycopg.connect(where, autocommit=True)
 
@@ -96,7 +96,7 @@ class PostgresServer:
 
 
 def programs() -> Path | None:
-    """Return the folder of the newest server's programs; None where there is none."""
+    """Return the folder of the newest server's programs; None if there is none."""
     in_path = shutil.which("postgres")
     found = [Path(in_path).parent] if in_path else []
     found += Path("/usr/lib/postgresql").glob("*/bin")
@@ -105,7 +105,7 @@ def programs() -> Path | None:
 
 
 def _as_somebody() -> list[str]:
-    """Return what starts a program as somebody else, and ends it with the tests."""
+    """Return a command prefix that runs a program as another user, and ends it with the tests."""
     dies = ["setpriv", "--pdeathsig", "QUIT"]
     if os.geteuid() != 0:
         return dies
@@ -115,7 +115,7 @@ def _as_somebody() -> list[str]:
 
 @contextmanager
 def own_server() -> Iterator[PostgresServer | None]:
-    """Run a server in a folder that its user may enter; None where none is installed."""
+    """Run a server in a folder that its user may enter; None if none is installed."""
     found = programs()
     if found is None:
         yield None

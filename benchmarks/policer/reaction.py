@@ -1,16 +1,16 @@
-"""How soon the policer reacts, on real packets: to a flood, to its own death, and to its leader's.
+"""Reaction times of the policer on real packets: to a flood, its own death, and its leader's.
 
-Set-up: the host of `benchmarks.policer.sharing`, whose one Dom0 core pays for every packet that it
-sends into a router. Gold is sent half of what Dom0 carries, and was promised a little more; bronze
-was promised a fifth, and is flooded with all that Dom0 could carry alone.
+Set-up: the host of `benchmarks.policer.sharing`, where one Dom0 core pays for every packet that it
+sends into a router. Gold gets half of Dom0's capacity as load, and has a contract for a little
+more; bronze has a contract for a fifth, and is flooded with all that Dom0 could carry alone.
 
 1. From the flood's first second until gold's guarantee is restored: that second, and the mean of
    five from it on, is at least 95 % of what gold forwarded before the flood, which was all that it
    was offered. A flood that never harmed gold counts as 0 s.
-2. The policer is killed: until the daemon has let both routers go and lifted the limit.
-3. With two policers on PostgreSQL, the one that leads is killed: until the daemon obeys the other
-   one's epoch. Meanwhile no setpoint may be lost, and none obeyed twice: every lease that the
-   daemon says it obeyed must be above those before it (`benchmarks.policer.obedience`).
+2. The policer is killed: until the daemon has released both routers and lifted the limit. 3. With
+two policers on PostgreSQL, the leader is killed: until the daemon obeys the other one's epoch.
+Meanwhile no setpoint may be lost, and none obeyed twice: every lease that the daemon reports as
+obeyed must be above those before it (`benchmarks.policer.obedience`).
 """
 
 import argparse
@@ -50,7 +50,7 @@ OFFERED, PROMISED, PROMISED_BRONZE = 0.5, 0.55, 0.2
 """Of what Dom0 carries."""
 RESTORED: Final = 0.95
 WINDOW: Final = 5
-"""Seconds whose mean counts as restored."""
+"""Number of seconds in the mean that counts as restored."""
 TTL_S: Final = 15.0
 """Of the policer's leases, by default."""
 LONGEST_S: Final = 60.0
@@ -70,21 +70,22 @@ class Reaction:
     harmed_s: float
     """Seconds in which gold had less than 95 % of what it had before."""
     worst: float
-    """Gold's throughput in its worst second, of what it had before."""
+    """Gold's throughput in its worst second, as a share of that before."""
     before: float
-    """What it had before the flood, of what it was offered: 1 on a quiet machine."""
+    """Its throughput before the flood, as a share of its offered load: 1 on a quiet machine."""
     held_s: float | None
     """Until bronze was held at a setpoint."""
     limited_s: float | None
-    """Until what the host sends into bronze was limited; None where it was not needed."""
+    """Until the host limited what it sends into bronze; None if not needed."""
     released_s: float | None
     """From the policer's death until nothing was held or limited."""
     guarantee_pps: float
     """Of gold."""
     trace: list[dict[str, float | None]]
-    """Second by second: what was offered and forwarded, and how both routers stood."""
+    """Second by second: offered load, throughput, and the state of both routers."""
     cpu: list[dict[str, Any]]
-    """Second by second: who ran, who waited for a CPU (`benchmarks.policer.runqueue`)."""
+    """Second by second: tasks that ran, and that waited for a CPU
+    (`benchmarks.policer.runqueue`)."""
 
 
 @dataclass(frozen=True)
@@ -94,17 +95,17 @@ class Failover:
     obeyed_s: float | None
     """Until the daemon obeyed the next leader's epoch."""
     lost: int
-    """Seconds in which a router that was held was not."""
+    """Seconds in which a router that should be held was not."""
     epochs: tuple[int, int]
     """The leader's that was killed, and the next one's."""
     obeyed: int
-    """Leases that the daemon said it obeyed, of both leaders."""
+    """Leases of both leaders that the daemon reported as obeyed."""
     twice: int
     """Those that were not above all before them: obeyed twice, or after their successors."""
 
 
 class Bench:
-    """A host with its daemon, on which policers come and go."""
+    """A host with its daemon, for a sequence of policers."""
 
     def __init__(self, lab: Lab, rig: Rig) -> None:
         self._rig = rig
@@ -113,14 +114,14 @@ class Bench:
         self.capacity = self._capacity()
 
     def _capacity(self) -> float:
-        """Return what Dom0 carries of one flood, in packets/s."""
+        """Return Dom0's throughput for one flood, in packets/s."""
         self._bronze.set_rate(TOO_MUCH)
         self._rig.wait_for_ticks(8)
         self._bronze.set_rate(0.0)
         return mean(self._rig.recording.throughput(BRONZE)[-5:])
 
     def react(self, folder: Path) -> Reaction:
-        """Flood bronze, see gold restored, kill the policer, see everything let go."""
+        """Flood bronze, see gold restored, kill the policer, see everything released."""
         self._quiet()
         url = f"sqlite:///{folder}/policer.db"
         secret = self._enter(folder, url, self._requests)
@@ -140,7 +141,7 @@ class Bench:
         return self._judge(seen, before, flooded_at, self._when(killed_at, _free), cpu)
 
     def _tasks(self, policer: Policer) -> Tasks:
-        """Return whose CPU is watched."""
+        """Return the groups of threads to watch."""
         routers = {vr: partial(threads_of, self._lab.routers[vr].forwarder_pid) for vr in VRS}
         return {
             **routers,
@@ -177,7 +178,7 @@ class Bench:
         )
 
     def fail_over(self, folder: Path, url: str) -> Failover:
-        """Have two policers on one database, kill the one that leads, and watch the other."""
+        """Run two policers on one database, kill the leader, and watch the other."""
         self._quiet()
         with ExitStack() as stack:
             tap = stack.enter_context(Tap(folder / "tap", self._requests))
@@ -201,10 +202,10 @@ class Bench:
         return Failover(obeyed_s, lost, (before, self._epoch()), len(tap.obeyed), twice)
 
     def _check(self, tap: Tap) -> None:
-        """See that the leases in the daemon's journal are the last that the tap saw obeyed.
+        """Check that the leases in the daemon's journal are the last that the tap saw obeyed.
 
         Raises:
-            RuntimeError: they are not, so the tap proves nothing.
+            RuntimeError: they are not, so the tap is no evidence.
         """
         self._rig.wait_for_ticks(2)
         leases = self._journal()["leases"]
@@ -238,7 +239,7 @@ class Bench:
         return time.monotonic()
 
     def _quiet(self) -> None:
-        """Let gold have the host to itself."""
+        """Give gold the host to itself."""
         self._bronze.set_rate(0.0)
         for vr in (GOLD, BRONZE):
             self._rig.client.call(Limit(vr, None))
@@ -261,7 +262,7 @@ class Bench:
         }
 
     def _when(self, since: float, holds: Callable[[dict[str, Report]], bool]) -> float | None:
-        """Return after how many seconds something is so; None where it is not within a minute."""
+        """Return the seconds until a condition holds; None if it does not within a minute."""
         while time.monotonic() < since + LONGEST_S:
             self._rig.wait_for_ticks(1)
             at, _ = self._rig.recording.of(GOLD)[-1]
@@ -274,7 +275,7 @@ class Bench:
         return int(self._journal()["highest_epoch"])
 
     def _journal(self) -> Any:
-        """Return what the daemon has made durable."""
+        """Return the daemon's durable state."""
         raw = (self._rig.folder / "state" / "journal").read_bytes()
         return json.loads(raw.partition(b"\n")[2])
 
@@ -354,7 +355,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _fail_over(bench: Bench, folder: Path, runs: int) -> list[Failover]:
-    """Measure on a PostgreSQL of our own; none where it is not installed."""
+    """Measure on a private PostgreSQL; none if it is not installed."""
     if not runs:
         return []
     failovers: list[Failover] = []

@@ -1,7 +1,8 @@
-"""A policer as a process of its own: its settings, its database, its client, and what it uses.
+"""A policer as a separate process: its settings, database, client, and resource use.
 
-The process is `policer serve` with one listener more, which keeps how long each round took:
-`python -m benchmarks.policer.rig SETTINGS ROUNDS` writes them to the file ROUNDS when it ends.
+The process is `policer serve` with an additional listener, which records the duration of each
+round: `python -m benchmarks.policer.rig SETTINGS ROUNDS` writes them to the file ROUNDS when it
+ends.
 """
 
 import asyncio
@@ -34,7 +35,7 @@ READY_S: Final = 90.0
 
 @dataclass(frozen=True)
 class Played:
-    """One round that a policer played."""
+    """One round of a policer."""
 
     at: float
     """When it ended, by the kernel's monotonic clock."""
@@ -81,7 +82,7 @@ class Policer:
         deadline = time.monotonic() + READY_S
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
-                self.kill()  # it is not left: it was never entered
+                self.kill()  # __exit__ does not run: it was never entered
                 self._client.close()
                 raise RuntimeError(f"the policer did not start:\n{self.log}")
             time.sleep(0.1)
@@ -108,24 +109,24 @@ class Policer:
             return False
 
     def client(self, *, kept: int = 1) -> httpx.Client:
-        """Return another client of its REST interface, which keeps so many connections open."""
+        """Return another client of its REST interface, with a number of open connections."""
         headers = {"Authorization": f"Bearer {self._secret}"}
         limits = httpx.Limits(max_keepalive_connections=kept)
         return httpx.Client(base_url=self.url, headers=headers, timeout=10.0, limits=limits)
 
     @property
     def url(self) -> str:
-        """Where page and REST are."""
+        """Base URL of page and REST."""
         return f"http://127.0.0.1:{self._port}"
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where it listens."""
+        """Its listening address."""
         return "127.0.0.1", self._port
 
     @property
     def folder(self) -> Path:
-        """Where its settings and its log are."""
+        """Folder of its settings and its log."""
         return self._folder
 
     @property
@@ -135,16 +136,16 @@ class Policer:
 
     @property
     def log(self) -> str:
-        """What it has logged."""
+        """Its log."""
         return (self._folder / "log").read_text()
 
     def kill(self) -> None:
-        """End it as a loss of power would."""
+        """Kill it as a loss of power would."""
         self._process.kill()
         self._process.wait(10)
 
     def get(self, path: str) -> Any:
-        """Return what REST answers; raises httpx.HTTPError where it is no success."""
+        """Return REST's answer; raises httpx.HTTPError unless it is a success."""
         return self._client.get(path).raise_for_status().json()
 
     def timed(self, path: str) -> float:
@@ -158,12 +159,12 @@ class Policer:
         return cpu_seconds(self.pid)
 
     def rss_mib(self) -> float:
-        """Return the memory that it has (proc(5), /proc/PID/statm)."""
+        """Return its memory (proc(5), /proc/PID/statm)."""
         pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 
     def rounds(self) -> list[Played]:
-        """Return what it played; known once it has ended."""
+        """Return its rounds; known once it has ended."""
         numbers = array("d", (self._folder / "rounds").read_bytes())
         return [Played(at, seconds) for at, seconds in zip(*[iter(numbers)] * 2, strict=True)]
 
@@ -183,13 +184,13 @@ def _free_port() -> int:
 
 
 def main() -> None:
-    """Be a policer that keeps how long its rounds took."""
+    """Run a policer that records the duration of its rounds."""
     path, rounds = Path(sys.argv[1]), Path(sys.argv[2])
     settings = load_settings(path)
     log_as(settings)
     allow_files()
     keys = None if settings.link.secret_key_file is None else keys_of(settings.link.secret_key_file)
-    # Written as they come: what is kept in memory would be taken for the policer's own.
+    # Written immediately: records kept in memory would count as the policer's own.
     with bound(settings.server) as listening, rounds.open("wb", buffering=1 << 16) as kept:
         serving = Serving(settings, path, open_store(store_url(settings.store)), keys, listening)
 

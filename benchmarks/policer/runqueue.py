@@ -1,8 +1,8 @@
-"""What tasks got of the CPUs, and waited for, second by second: the kernel's own account.
+"""CPU time of tasks and their waits for a CPU, second by second, from the kernel's counters.
 
-A task's `schedstat` tells the nanoseconds that it ran and that it waited in a run queue while it
-could have run (Documentation/scheduler/sched-stats.rst). What it wanted is the sum of both. The
-CPUs' own lines of `/proc/stat` tell what was taken by others on the same machine (steal).
+A task's `schedstat` has the nanoseconds that it ran and that it waited in a run queue while it
+could have run (Documentation/scheduler/sched-stats.rst). Its demand is the sum of both. The CPUs'
+lines of `/proc/stat` have the time taken by other virtual machines on the same host (steal).
 """
 
 import os
@@ -17,12 +17,12 @@ from typing import Any, Final, Self
 PROC: Final = Path("/proc")
 TICKS: Final = os.sysconf("SC_CLK_TCK")
 Tasks = Mapping[str, Callable[[], Iterable[int]]]
-"""The threads of each group, by its name, asked for at each sample: they come and go."""
+"""The threads of each group, by its name, read at each sample, since they start and end."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """What a group of threads got in a second, in CPUs."""
+    """CPU use of a group of threads in a second, in CPUs."""
 
     ran: float
     waited: float
@@ -30,21 +30,21 @@ class Share:
 
     @property
     def wanted(self) -> float:
-        """What it would have taken."""
+        """Its demand."""
         return self.ran + self.waited
 
 
 @dataclass(frozen=True)
 class Second:
-    """What happened in a second."""
+    """Sample of one second."""
 
     at: float
     """Its end, on the monotonic clock."""
     groups: dict[str, Share]
     busy: dict[int, float]
-    """By CPU: what of it was used, by anything of this machine."""
+    """By CPU: share used by this machine."""
     stolen: dict[int, float]
-    """By CPU: what other machines of the same host took."""
+    """By CPU: share taken by other machines of the same host."""
     runnable: int
     """Threads that run or could, at the end of the second."""
 
@@ -54,7 +54,7 @@ class Second:
 
 
 class RunQueue:
-    """Samples once a second while it is entered; `seconds` fills."""
+    """A context manager that samples once a second into `seconds`."""
 
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks
@@ -89,7 +89,7 @@ class RunQueue:
 
 @dataclass(frozen=True)
 class _Account:
-    """What the kernel has counted by an instant."""
+    """The kernel's counters at an instant."""
 
     at: float
     groups: Mapping[str, Mapping[int, tuple[int, int]]]
@@ -121,7 +121,7 @@ class _Account:
 
 
 def threads_of(pid: int) -> list[int]:
-    """Return the threads of a process; none of one that ended."""
+    """Return the threads of a process; none if it has ended."""
     try:
         return [int(task.name) for task in (PROC / str(pid) / "task").iterdir()]
     except FileNotFoundError:
@@ -140,7 +140,7 @@ def _threads(tids: Iterable[int]) -> Iterable[tuple[int, tuple[int, int]]]:
 def _share(
     after: Mapping[int, tuple[int, int]], before: Mapping[int, tuple[int, int]], seconds: float
 ) -> Share:
-    """Return what threads got that were there at both ends."""
+    """Return the CPU use of threads that exist at both ends."""
     both = after.keys() & before.keys()
     ran, waited = (sum(after[t][i] - before[t][i] for t in both) / 1e9 / seconds for i in (0, 1))
     return Share(ran, waited)

@@ -1,13 +1,13 @@
 """One policer and its fleet: CPU, memory, rounds and REST reads at 1,000 to 10,000 routers.
 
 The policer is the real one (`policer serve` on SQLite); the hosts are simulated in two processes of
-their own (`benchmarks.policer.hosts`) and talk to it over encrypted TCP: twenty routers each, 1.2
-times what the host can forward offered to them, scattering by 10 % from second to second, so that
-every host is engaged all the time; one host in fifty has a router that floods. Meanwhile a client
+their own (`benchmarks.policer.hosts`) and talk to it over encrypted TCP: twenty routers each, with
+an offered load of 1.2 times the host's capacity that scatters by 10 % from second to second, so
+that every host is engaged all the time; one host in fifty has a flooding router. Meanwhile a client
 reads hosts, routers and events, at most ten times a second, and another one scrapes the metrics
 four times a minute, as Prometheus does.
 
-The simulated hosts, the client and the policer share the machine; what they use is told apart.
+The simulated hosts, the client and the policer share the machine; their use is measured separately.
 """
 
 import argparse
@@ -43,12 +43,12 @@ WARM_UP_S: Final = 20.0
 READS_EVERY_S: Final = 0.1
 SCRAPES_EVERY_S: Final = 15.0
 SEEN_S: Final = 120.0
-"""How long all hosts may take to be heard."""
+"""How long all hosts may take to report."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a policer of so many routers costs."""
+    """Cost of a policer of a number of routers."""
 
     hosts: int
     routers: int
@@ -71,13 +71,13 @@ class Cost:
 
     @property
     def per_router_us(self) -> float:
-        """CPU time a router and second."""
+        """CPU time per router and second."""
         return self.cpu_share / self.routers * 1e6
 
 
 @contextmanager
 def simulated(count: int) -> Iterator[tuple[list[Host], list[int]]]:
-    """Yield the entries of so many simulated hosts, and the processes that they are in."""
+    """Yield the entries of some simulated hosts, and their processes."""
     shares = [count // PROCESSES + (n < count % PROCESSES) for n in range(PROCESSES)]
     processes = [_started(sum(shares[:n]), share) for n, share in enumerate(shares) if share]
     try:
@@ -124,7 +124,7 @@ def measure(count: int, seconds: float) -> Cost:
 
 @dataclass(frozen=True)
 class Watched:
-    """What was seen from outside while it ran."""
+    """External observations while it ran."""
 
     began: float
     ended: float
@@ -138,7 +138,7 @@ class Watched:
 
 
 def _watch(policer: Policer, hosts: Sequence[Host], pids: list[int], seconds: float) -> Watched:
-    """Read for so long, and see what it cost."""
+    """Read for some time, and measure the cost."""
     paths = itertools.cycle(_paths(hosts))
     began, cpu = time.monotonic(), policer.cpu_seconds()
     hosts_cpu = sum(map(cpu_seconds, pids))
@@ -165,7 +165,7 @@ def _watch(policer: Policer, hosts: Sequence[Host], pids: list[int], seconds: fl
 
 @contextmanager
 def _scraping(policer: Policer) -> Iterator[list[float]]:
-    """Scrape the metrics again and again, beside what else goes on; yield how long it takes."""
+    """Scrape the metrics repeatedly in the background; yield how long it takes."""
     took: list[float] = []
     ending = threading.Event()
 
@@ -188,7 +188,7 @@ def _scraping(policer: Policer) -> Iterator[list[float]]:
 
 
 def _cost(watch: Watched, policer: Policer, count: int) -> Cost:
-    """Put together what was seen and what the policer says of its rounds, now that it has ended."""
+    """Combine the observations with the policer's own record of its rounds, after its end."""
     seconds = watch.ended - watch.began
     rounds = [r.seconds for r in policer.rounds() if watch.began <= r.at <= watch.ended]
     return Cost(
@@ -215,7 +215,7 @@ def _contracts() -> dict[str, Contract]:
 
 
 def _paths(hosts: Sequence[Host]) -> list[str]:
-    """Return what the client reads, in turns: what a page and a scraper read."""
+    """Return the client's requests, in turns: those of a page and a scraper."""
     middle = hosts[len(hosts) // 2].name
     return [
         "/v1/hosts?limit=100",
@@ -229,7 +229,7 @@ def _paths(hosts: Sequence[Host]) -> list[str]:
 
 
 def _all_hosts(policer: Policer) -> list[dict[str, bool]]:
-    """Return how every host stands."""
+    """Return the state of every host."""
     found: list[dict[str, bool]] = []
     path = "/v1/hosts?limit=100"
     while True:
@@ -249,7 +249,7 @@ def _wait_until_heard(policer: Policer, count: int) -> None:
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """Return the value that so large a share of the values does not exceed."""
+    """Return the value that this share of the values does not exceed."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 

@@ -1,23 +1,23 @@
-"""TCP beside UDP on one Dom0 core (paper, section 7.3, Fig. 17): what dropping early saves.
+"""TCP next to UDP on one Dom0 core (paper, section 7.3, Fig. 17): what dropping early saves.
 
 Set-up: two routers in user space on one host; one forwards TCP flows, the other is flooded with as
-much UDP as the host could forward alone. Packets of 524 bytes of data come from a machine of their
-own into Dom0, which bridges them into their router, takes them back and bridges them to a second
-machine; all that Dom0 does with packets is done by kernel threads on one core
-(`lab.routers.machines`). Sources, sinks and both routers' forwarders share the other core. In
-turns: nothing is held; both routers are held, at 20 and 80 % of what is shared out, without
-shields; the same, and the host limits what it sends into the flooded router to its setpoint and a
-tenth, as the policer does; both are held with their shields, as the daemon does by default.
+much UDP as the host could forward alone. Packets of 524 bytes of data come from a separate machine
+into Dom0, which bridges them into their router, takes them back and bridges them to a second
+machine; kernel threads on one core do all of Dom0's packet work (`lab.routers.machines`). Sources,
+sinks and both routers' forwarders share the other core. In turns: nothing is held; both routers are
+held, at 20 and 80 % of the shared throughput, without shields; the same, and the host limits what
+it sends into the flooded router to its setpoint and a tenth, as the policer does; both are held
+with their shields, as the daemon does by default.
 
-What differs from the paper: its host is a Xen host whose Dom0 forwards 100 kp/s, and its routers
-are virtual machines. Here Dom0 would forward several times that, and the routers would be what
-limits it: so each packet is compared with a chain of filters when it enters a router and when it
-comes back, which stands for what Xen's back ends do with it (`--weight`). The shares of the two are
-those with which the paper's figures agree: 100 kp/s shrink to 68 if 40 % of Dom0's work is done by
-the time that a packet is in its router. What Dom0 does before the limiter can drop a packet is not
-made heavier: where that is a large part of its work, no limiter saves much (`Price.limited`), and
-the paper does not tell how large it is on Xen. There are several TCP flows, since one alone does
-not fill the core; answers count as packets forwarded, as xtc counts.
+What differs from the paper: its host is a Xen host with a Dom0 that forwards 100 kp/s, and its
+routers are virtual machines. Here Dom0 would forward several times that, and the routers would be
+the limit. So a chain of filters checks each packet when it enters a router and when it comes back,
+in place of the work of Xen's back ends (`--weight`). The shares of the two agree with the paper's
+figures: 100 kp/s shrink to 68 if 40 % of Dom0's work is done by the time that a packet is in its
+router. Dom0's work before the limiter can drop a packet is not made heavier: where that is a large
+part of its work, no limiter saves much (`Price.limited`), and the paper does not say how large it
+is on Xen. There are several TCP flows, since one alone does not fill the core; answers count as
+packets forwarded, as xtc counts.
 """
 
 import argparse
@@ -47,12 +47,12 @@ from xtc.wire import Activate, Deactivate, Limit
 PREFIX: Final = "xtcbeside"
 TCP, UDP = "tcp", "udp"
 SHARES: Final = {TCP: 0.8, UDP: 0.2}
-"""Of what is shared out, as in the paper."""
+"""Of the shared throughput, as in the paper."""
 WAYS: Final = ("uncontrolled", "setpoints", "setpoints and limiter", "setpoints and shields")
 PAPER: Final = {"uncontrolled": 1.0, "setpoints": 0.68}
 """The paper's aggregates, of the uncontrolled one."""
 INTO, BACK = 10_000, 13_000
-"""Comparisons a packet, on its way into a router and back, with a weight of 1."""
+"""Comparisons per packet, on its way into a router and back, with a weight of 1."""
 TOO_MUCH: Final = 100e3
 """Packets/s that no Dom0 of this bench forwards."""
 ALMOST_NOTHING: Final = 1.0
@@ -61,14 +61,14 @@ ALMOST_NOTHING: Final = 1.0
 
 @dataclass(frozen=True)
 class Price:
-    """What one packet costs the Dom0 core, in microseconds."""
+    """Cost of one packet on the Dom0 core, in microseconds."""
 
     arrive_us: float
-    """To be received and sent towards its router; what the limiter cannot save."""
+    """Receive it and send it towards its router; the limiter cannot save this."""
     enter_us: float
-    """To be delivered into its router, whether that forwards it or not."""
+    """Deliver it into its router, whether that forwards it or not."""
     leave_us: float
-    """To be taken back and passed on."""
+    """Take it back and pass it on."""
 
     @property
     def whole_us(self) -> float:
@@ -78,14 +78,14 @@ class Price:
     def collapsed(self, share: float) -> float:
         """Return the aggregate, of the uncontrolled one, that setpoints alone should leave.
 
-        The flood is what the host could forward alone, and all of it enters a router that forwards
-        only a share of it.
+        The flood is the host's capacity, and all of it enters a router that forwards only a share
+        of it.
         """
         paid = self.arrive_us + self.enter_us + share * self.leave_us
         return share + 1 - paid / self.whole_us
 
     def limited(self, share: float, leeway: float = LEEWAY) -> float:
-        """Return the same with what enters the flooded router limited to a leeway."""
+        """Return the same with the flooded router's input limited to its setpoint and a leeway."""
         entered = min(1.0, leeway * share)
         paid = self.arrive_us + entered * self.enter_us + share * self.leave_us
         return share + 1 - paid / self.whole_us
@@ -93,7 +93,7 @@ class Price:
 
 @dataclass(frozen=True)
 class Turn:
-    """One way for so many seconds; rates in packets/s, setpoints too."""
+    """One way over some seconds; rates and setpoints in packets/s."""
 
     way: str
     tcp_pps: float
@@ -101,7 +101,7 @@ class Turn:
     """Of the TCP router's packets, those that carry data."""
     udp_pps: float
     udp_entered_pps: float
-    """What Dom0 sent into the flooded router."""
+    """Packets/s that Dom0 sent into the flooded router."""
     tcp_setpoint: float | None
     udp_setpoint: float | None
     dom0_busy: float
@@ -121,7 +121,7 @@ class Reading:
     at: float
     interfaces: dict[str, Counters]
     dom0_s: float
-    """CPU time of what Dom0 does with packets."""
+    """CPU time of Dom0's packet work."""
     cpus: dict[int, tuple[int, int]]
     """Busy and all ticks of each CPU."""
 
@@ -138,13 +138,13 @@ class Bench:
         return self._lab.routers[UDP]
 
     def capacity(self, flood: Source, seconds: float) -> float:
-        """Return what Dom0 forwards of a flood alone at its best of three times, in packets/s."""
+        """Return Dom0's throughput of a flood alone, the best of three times, in packets/s."""
         flood.set_rate(TOO_MUCH)
         watched = [self._watch(2.0, seconds / 3) for _ in range(3)]
         return max(_forwarded(self._flooded, *pair) for pair in watched)
 
     def price(self, flood: Source, rate: float, seconds: float) -> Price:
-        """Return what packets cost Dom0, by a flood that it can easily carry."""
+        """Return Dom0's cost of packets, measured with a flood that it can easily carry."""
         flood.set_rate(rate)
         whole = self._cost(seconds)
         self._rig.client.call(Activate(UDP, ALMOST_NOTHING))
@@ -160,7 +160,7 @@ class Bench:
         return (after.dom0_s - before.dom0_s) / arrived * 1e6
 
     def turns(self, settle: float, seconds: float) -> list[Turn]:
-        """Take every way once, with setpoints from what is forwarded uncontrolled."""
+        """Measure every way once, with setpoints from the uncontrolled throughput."""
         self._let_go()
         first = self._turn(WAYS[0], {}, settle, seconds)
         whole = self._target * first.aggregate
@@ -235,7 +235,7 @@ def _cpu_ticks() -> Iterator[tuple[int, tuple[int, int]]]:
 
 
 def _busy(cpu: int | None, before: Reading, after: Reading) -> float:
-    """Return what share of its time a CPU worked."""
+    """Return the busy share of a CPU's time."""
     if cpu is None:
         raise RuntimeError("this takes two CPUs, to tell Dom0's work from the routers'")
     (busy0, all0), (busy1, all1) = before.cpus[cpu], after.cpus[cpu]
@@ -243,7 +243,7 @@ def _busy(cpu: int | None, before: Reading, after: Reading) -> float:
 
 
 def measure(options: argparse.Namespace) -> tuple[float, Price, list[list[Turn]]]:
-    """Return what Dom0 carries alone, what packets cost it, and the rounds."""
+    """Return Dom0's throughput alone, its cost of packets, and the rounds."""
     with Lab(PREFIX, beside=True) as lab:
         for name in SHARES:
             lab.add_router(name, "user-space").set_packet_cost(
@@ -267,7 +267,7 @@ def measure(options: argparse.Namespace) -> tuple[float, Price, list[list[Turn]]
 
 
 def ratios(rounds: list[list[Turn]]) -> dict[str, float]:
-    """Return each way's aggregate beside the uncontrolled one's of the same round: the medians."""
+    """Return each way's median aggregate, relative to the uncontrolled one of the same round."""
     return {
         way: statistics.median(turns[i].aggregate / turns[0].aggregate for turns in rounds)
         for i, way in enumerate(WAYS)
@@ -275,14 +275,14 @@ def ratios(rounds: list[list[Turn]]) -> dict[str, float]:
 
 
 def predicted(price: Price) -> dict[str, float]:
-    """Return the aggregates, of the uncontrolled one, that costs leave."""
+    """Return the aggregates predicted from the costs, as shares of the uncontrolled one."""
     share = SHARES[UDP]
     ways = (price.collapsed(share), price.limited(share), price.limited(share, 1.0))
     return dict(zip(WAYS[1:], ways, strict=True))
 
 
 def met(rounds: list[list[Turn]], way: int) -> dict[str, float]:
-    """Return each router's throughput beside its setpoint: the medians."""
+    """Return each router's throughput relative to its setpoint: the medians."""
     turns = [turns[way] for turns in rounds]
     return {
         TCP: statistics.median(t.tcp_pps / t.tcp_setpoint for t in turns if t.tcp_setpoint),

@@ -1,16 +1,16 @@
 """A fleet with five bad hosts for a while, and clients that only hold connections open.
 
 The policer is the real one (`policer serve` on SQLite). Its 500 hosts are simulated in processes of
-their own and talk to it over encrypted TCP; all are contended all the time. One lies, one flaps
-(with its connections), one answers late, one was entered twice, and one causes as many events as
-it can (`benchmarks.policer.soak_faults`). 1,100 connections are open and ask nothing.
+their own and talk to it over encrypted TCP; all are contended all the time. One reports falsehoods,
+one flaps (with its connections), one answers late, one has two entries, and one causes as many
+events as it can (`benchmarks.policer.soak_faults`). 1,100 connections are open and idle.
 
-What must hold is printed line by line, and the exit code is 1 where something does not. Nothing is
-judged by a time in seconds: rounds by the hosts' ticks, leases by their own ends, memory and disk
-by how they grow (`benchmarks.policer.soak_judged`).
+Each criterion is printed on a line, and the exit code is 1 if one fails. No criterion is a time in
+seconds: rounds are compared with the hosts' ticks, leases with their own ends, memory and disk by
+their growth (`benchmarks.policer.soak_judged`).
 
-Twenty minutes: memory grows in the first eleven, though nothing leaks. ZeroMQ takes 16 KiB more for
-each of a connection's queues, once, when 255 messages have passed.
+It takes twenty minutes, since memory grows in the first eleven, though nothing leaks. ZeroMQ takes
+16 KiB more for each of a connection's queues, once, when 255 messages have passed.
 """
 
 import argparse
@@ -38,11 +38,11 @@ from benchmarks.policer.soak_watch import Watch
 
 HOLDS: Final = {True: "holds", False: "FAILS", None: "too short to tell"}
 DEFECT: Final = re.compile(r"Traceback|a round failed|was not taken|\"level\": ?\"critical\"")
-"""What a policer without defects never logs."""
+"""Log lines that only a policer with a defect writes."""
 
 
 def measure(hosts: int, routers: int, minutes: float, connections: int) -> Soak:
-    """Soak a policer for so long."""
+    """Soak a policer for some time."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="xtc-soak-")))
         fleet = stack.enter_context(fleet_of(hosts, routers, folder))
@@ -79,12 +79,12 @@ def measure(hosts: int, routers: int, minutes: float, connections: int) -> Soak:
 
 
 def _failures(log: str) -> Iterator[str]:
-    """Yield the lines of a log that tell of a defect."""
+    """Yield the lines of a log that show a defect."""
     return (line[:300] for line in log.splitlines() if DEFECT.search(line))
 
 
 def main() -> None:
-    """Measure, print and judge."""
+    """Measure, print and check."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -104,7 +104,7 @@ def main() -> None:
 
 
 def _as_json(soak: Soak, lines: list[Line]) -> dict[str, Any]:
-    """Return all but what each compliant host saw."""
+    """Return the result without the records of each compliant host."""
     found = asdict(soak) | {
         "seen": [msgspec.structs.asdict(seen) for seen in soak.seen if seen.fault]
     }

@@ -1,8 +1,8 @@
-"""Simulated hosts for the soak in a process of their own; five of them are not compliant.
+"""Simulated hosts for the soak in a separate process; five of them are not compliant.
 
 `python -m benchmarks.policer.soak_faults FIRST COUNT ROUTERS FOLDER FAULTS` is
 `benchmarks.policer.hosts` with the faults of some hosts ("7=lies,9=flaps"). A line on its standard
-input begins the count; the next one, or its end, stops it: then it prints what each host saw.
+input begins the count; the next one, or its end, stops it, and then it prints each host's record.
 """
 
 import os
@@ -32,46 +32,47 @@ from policer.contracts.host import Host
 from xtc.wire import Change, Refusal, Report, Telemetry, encode
 
 AWAY_TICKS: Final = 8
-"""The host that flaps is there for so many of its periods, then away for as many."""
+"""The flapping host is present for this many of its periods, then absent for as many."""
 LATE_S: Final = 2.5
-"""The slow host answers so late: longer than the policer waits."""
+"""Delay of the slow host's answers: longer than the policer waits."""
 SWING_TICKS: Final = 6
-"""Routers of the host that floods events are flooded for so many periods, then idle for as many."""
+"""Routers of the host that floods events are flooded for this many periods, then idle for as
+many."""
 CROWD: Final = 200
-"""Routers without a contract that it has besides."""
+"""Number of its additional routers without a contract."""
 
 
 class Liar(CountedHost):
-    """Says what cannot be, of routers that it makes up, and refuses all in ever other words."""
+    """A host that reports impossible values of invented routers and refuses all requests."""
 
     FAULT = "lies"
 
     def next_second(self, now: float) -> tuple[Report, ...]:
-        """Report other routers each second, which forward more than is possible in some."""
+        """Report different routers each second; some forward more than is possible."""
         names = [f"ghost{random.randrange(10**6)}" for _ in range(100)]  # noqa: S311  load
         throughput = 1e6 if self.tick % 4 == 1 else CAPACITY / 100
         made_up = tuple(Router(name, CAPACITY).report(throughput, now) for name in names)
         return (*super().next_second(now), *made_up)
 
     def publish(self, now: float) -> None:
-        """Stream each lie twice, the second time as of a minute ago."""
+        """Stream each false report twice, the second time dated a minute ago."""
         super().publish(now)
         again = Telemetry(now - 60.0, self.tick, self.reports)
         self.telemetry.send(encode(again), zmq.NOBLOCK)
 
     def carry_out(self, change: Change, now: float) -> Refusal | None:
-        """Do nothing, and say something else about it every time."""
+        """Do nothing, and answer with a different message every time."""
         del change, now
         return Refusal("refused", "vr", f"no {random.random()} today")  # noqa: S311  load
 
 
 class Flapper(CountedHost):
-    """Is away half of the time, with all its connections."""
+    """A host that is absent half of the time, with all its connections."""
 
     FAULT = "flaps"
 
     def publish(self, now: float) -> None:
-        """Hang up, or listen anew at the same place, when it is time."""
+        """Close the sockets, or listen again at the same address, when it is time."""
         turn, begins = divmod(self.tick, AWAY_TICKS)
         if turn and not begins:
             self._listen(there=turn % 2 == 0)
@@ -89,31 +90,31 @@ class Flapper(CountedHost):
             places = self.entry.requests, self.entry.telemetry
             self.requests = listening(context, zmq.ROUTER, self.secret, places[0])
             self.telemetry = listening(context, zmq.PUB, self.secret, places[1])
-        else:  # sockets that nobody can reach
+        else:  # unreachable sockets
             self.requests, self.telemetry = context.socket(zmq.ROUTER), context.socket(zmq.PUB)
 
 
 @dataclass
 class Slow(CountedHost):
-    """Carries out everything, later than anybody waits for."""
+    """A host that carries out everything, but answers after all timeouts."""
 
     FAULT = "slow"
     waiting: deque[tuple[float, list[bytes]]] = field(default_factory=deque)
 
     def answer(self, now: float) -> None:
-        """Leave what comes for later."""
+        """Defer what arrives."""
         while self.requests.poll(0):
             self.waiting.append((now + LATE_S, self.requests.recv_multipart()))
 
     def publish(self, now: float) -> None:
-        """Answer what has waited for long enough."""
+        """Answer requests that have waited for long enough."""
         super().publish(now)
         while self.waiting and self.waiting[0][0] <= now:
             self.answer_to(self.waiting.popleft()[1], now)
 
 
 class Twice(CountedHost):
-    """A daemon that an operator entered twice: by its address and by its local sockets."""
+    """A daemon with two entries: by its address and by its local sockets."""
 
     FAULT = "twice"
 
@@ -126,18 +127,18 @@ class Again(CountedHost):
     first: SimulatedHost | None = None
 
     def next_second(self, now: float) -> tuple[Report, ...]:
-        """Report what the other entry does: time passes once."""
+        """Report the same as the other entry: time passes once."""
         del now
         return () if self.first is None else self.first.reports
 
 
 class Flooder(CountedHost):
-    """Causes as many events as a host can: a crowd of routers that are flooded in turns."""
+    """A host that causes as many events as it can: many routers that are flooded in turns."""
 
     FAULT = "floods"
 
     def next_second(self, now: float) -> tuple[Report, ...]:
-        """Let loads swing from a flood to nothing and back."""
+        """Switch loads from a flood to nothing and back."""
         if len(self.routers) < CROWD:
             names = [f"x{number}" for number in range(CROWD)]
             self.routers |= {name: Router(name, 0.0) for name in names}
@@ -168,7 +169,7 @@ def again(twice: SimulatedHost, folder: Path) -> Again:
 
 
 def main() -> None:
-    """Be hosts."""
+    """Run the hosts."""
     first, count, routers = (int(word) for word in sys.argv[1:4])
     folder, words = Path(sys.argv[4]), sys.argv[5]
     faults = dict(word.split("=") for word in words.split(",") if word)

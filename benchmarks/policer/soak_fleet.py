@@ -1,4 +1,4 @@
-"""The soak's simulated hosts, in processes of their own, as the benchmark sees them."""
+"""The soak's simulated hosts, in separate processes, as the benchmark sees them."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ PROCESSES: Final = 2
 
 
 class Fleet:
-    """Simulated hosts in processes of their own."""
+    """Simulated hosts in separate processes."""
 
     def __init__(self, hosts: int, routers: int, folder: Path) -> None:
         shares = [hosts // PROCESSES + (n < hosts % PROCESSES) for n in range(PROCESSES)]
@@ -33,18 +33,18 @@ class Fleet:
         self.hosts = [host for line in lines for host in msgspec.json.decode(line, type=list[Host])]
 
     def contracts(self, routers: int) -> dict[str, dict[str, Contract]]:
-        """Return what the routers of all hosts were promised; a second entry promises nothing."""
+        """Return the contracts of the routers of all hosts; a second entry has none."""
         promise = Contract(guarantee_pps=PROMISED * CAPACITY / routers)
         terms = {f"vr{number}": promise for number in range(routers)}
         return {host.name: terms for host in self.hosts if not host.name.endswith("-again")}
 
     def count(self) -> None:
-        """Have all hosts begin to count."""
+        """Tell all hosts to begin counting."""
         for process in self._processes:
             _say(process, "begin\n")
 
     def counted(self) -> list[Seen]:
-        """End them; return what each host saw."""
+        """End them; return each host's record."""
         for process in self._processes:
             _say(process, "end\n")
         lines = [_line(process) for process in self._processes]
@@ -88,7 +88,7 @@ def _line(process: "subprocess.Popen[str]") -> str:
 
 @contextmanager
 def fleet_of(hosts: int, routers: int, folder: Path) -> Iterator[Fleet]:
-    """Yield so many simulated hosts."""
+    """Yield some simulated hosts."""
     fleet = Fleet(hosts, routers, folder)
     try:
         yield fleet

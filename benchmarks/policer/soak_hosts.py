@@ -1,4 +1,4 @@
-"""A simulated host that counts what its policer does for it: lapsed leases, late orders."""
+"""A simulated host that counts its policer's failures: lapsed leases, late orders."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -8,18 +8,18 @@ import msgspec
 from benchmarks.policer.hosts import CAPACITY, PERIOD_S, PROMISED, SimulatedHost
 
 SHORT: Final = 0.95
-"""A router that forwards less than this share of what it was promised and is sent falls short."""
+"""A router falls short if it forwards less than this share of the smaller of contract and load."""
 
 
 class Seen(msgspec.Struct):
-    """What one host saw of its policer while it was counted."""
+    """One host's record of its policer during the count."""
 
     name: str
     fault: str
     ticks: int = 0
     router_seconds: int = 0
     short: int = 0
-    """Router-seconds in which a router had less than it was promised and was sent."""
+    """Router-seconds in which a router forwarded less than contract and load allow."""
     lapsed: int = 0
     """Leases that ended without another in their place."""
     orders: int = 0
@@ -28,7 +28,7 @@ class Seen(msgspec.Struct):
     prompt: int = 0
     """Of them, those that came before the host's next tick."""
     late_s: float = 0.0
-    """By how much a tick came late at most: this machine's fault, not the policer's."""
+    """Largest delay of a tick: caused by this machine, not by the policer."""
 
 
 @dataclass
@@ -47,7 +47,7 @@ class CountedHost(SimulatedHost):
         self.seen = Seen(self.entry.name, self.FAULT)
 
     def publish(self, now: float) -> None:
-        """Let a second pass and stream it; ticks that a stalled machine missed are left out."""
+        """Simulate a second and stream it; ticks that a stalled machine missed are left out."""
         self.seen.late_s = max(self.seen.late_s, now - self.due_at)
         self.due_at = max(self.due_at, now - PERIOD_S)
         for router in self.routers.values():

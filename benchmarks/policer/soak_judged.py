@@ -1,4 +1,4 @@
-"""What a soak must show: each criterion with its figures; pure."""
+"""Criteria of a soak, with their figures; pure."""
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,13 +8,14 @@ from typing import Final
 from benchmarks.policer.soak_hosts import Seen
 
 IN_TIME: Final = 0.95
-"""So many of the compliant hosts' ticks have a round, and so many orders come in their tick."""
+"""Minimum share of the compliant hosts' ticks that have a round, and of orders within their
+tick."""
 FEW: Final = 1e-3
-"""Of the seconds of all routers, those in which one may have less than it was promised."""
+"""Allowed share of router-seconds below the contract."""
 GROWTH: Final = 0.02
-"""What memory may grow by over the second half, of what it is."""
+"""Allowed growth of memory over the second half, as a share."""
 LONG_ENOUGH: Final = 60
-"""Samples from which on growth is judged; before, the process still settles."""
+"""Samples from which on growth is measured; before, the process still settles."""
 EVENTS_PER_HOST: Final = 20.0
 """Rows of events a minute that one bad host may cause, of all kinds together, in the long run."""
 
@@ -42,23 +43,23 @@ class Soak:
     seen: Sequence[Seen]
     samples: Sequence[Sample]
     troubled: Mapping[str, str]
-    """Compliant hosts that were not controlled at the end, and why."""
+    """Compliant hosts that were not controlled at the end, and the reasons."""
     shown: Mapping[str, str]
-    """What was shown of each bad host, by its fault; "" is nothing."""
+    """The policer's message on each bad host, by its fault; "" is none."""
     refused: bool
-    """Whether a second entry of a daemon was refused that named the same address and key."""
+    """Whether a second entry of a daemon with the same address and key was refused."""
     asked: int
     unanswered: Sequence[str]
-    """In whose words."""
+    """The message of the refusal."""
     read_p99_ms: float
     idle: int
     reopened: int
     failures: Sequence[str]
-    """Lines of the log that tell of a defect."""
+    """Lines of the log that show a defect."""
 
     @property
     def compliant(self) -> list[Seen]:
-        """What the compliant hosts saw."""
+        """Records of the compliant hosts."""
         return [seen for seen in self.seen if not seen.fault]
 
 
@@ -68,7 +69,7 @@ class Line:
 
     name: str
     holds: bool | None
-    """None where the run was too short to tell."""
+    """None if the run was too short to tell."""
     words: str
 
 
@@ -86,7 +87,7 @@ def judged(soak: Soak) -> Iterator[Line]:
 
 
 def _rounds(soak: Soak) -> Line:
-    """A round for each tick; rounds of bad hosts are taken to be as many as their ticks."""
+    """A round for each tick; bad hosts are assumed to have as many rounds as ticks."""
     ticks = sum(seen.ticks for seen in soak.compliant)
     of_others = sum(seen.ticks for seen in soak.seen if seen.fault)
     share = (soak.rounds - of_others) / ticks
@@ -130,7 +131,7 @@ def _memory(soak: Soak) -> Line:
 
 
 def _disk(soak: Soak) -> Line:
-    """The policer's files grow by what bad hosts may cause, and no faster."""
+    """The policer's files grow no faster than bad hosts may make them."""
     half, last = soak.samples[len(soak.samples) // 2], soak.samples[-1]
     minutes = (last.at - half.at) / 60
     rows = (last.events - half.events) / minutes
@@ -166,7 +167,7 @@ def _if_long(soak: Soak, holds: bool) -> bool | None:
 
 
 def slope(at: Sequence[float], values: Sequence[float]) -> float:
-    """Return by how much values grow a second, as the median of all pairs says (Theil and Sen)."""
+    """Return the growth per second, as the median over all pairs (Theil and Sen)."""
     pairs = [
         (values[later] - values[earlier]) / (at[later] - at[earlier])
         for later in range(len(at))

@@ -1,4 +1,4 @@
-"""What clients do to a policer meanwhile: connections that ask nothing, and probes that ask."""
+"""Load by clients during a soak: idle connections, and probes that send requests."""
 
 import selectors
 import socket
@@ -14,24 +14,24 @@ import httpx
 from benchmarks.policer.rig import Policer
 
 EACH: Final = 90
-"""Connections of one address, which is let have 100."""
+"""Connections of one address, which is allowed 100."""
 TURN_S: Final = 1.0
-"""Between two looks for connections that the policer closed: they are opened again."""
+"""Interval of checks for connections that the policer closed, to open them again."""
 
 
 @dataclass
 class Idle:
-    """Connections that are kept open without a word."""
+    """Idle connections that are kept open."""
 
     address: tuple[str, int]
     count: int
     opened: int = 0
-    """In all: each that the policer closed is opened anew."""
+    """In all: each one that the policer closes is opened again."""
     _ending: threading.Event = field(default_factory=threading.Event)
     _selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
 
     def run(self) -> None:
-        """Keep them open until told to end."""
+        """Keep them open until asked to end."""
         for number in range(self.count):
             self._open(number)
         while not self._ending.wait(TURN_S):
@@ -63,7 +63,7 @@ class Idle:
 
 @contextmanager
 def idle(policer: Policer, count: int) -> Iterator[Idle]:
-    """Keep so many connections open that ask nothing."""
+    """Keep a number of idle connections open."""
     crowd = Idle(policer.address, count)
     thread = threading.Thread(target=crowd.run)
     thread.start()
@@ -76,16 +76,16 @@ def idle(policer: Policer, count: int) -> Iterator[Idle]:
 
 @dataclass
 class Probes:
-    """Requests, each by a connection of its own."""
+    """Requests, each on a separate connection."""
 
     client: httpx.Client
     asked: int = 0
     failed: list[str] = field(default_factory=list)
-    """In whose words."""
+    """The message of the refusal."""
     seconds: list[float] = field(default_factory=list)
 
     def ask(self, path: str) -> None:
-        """Ask once."""
+        """Send one request."""
         began = time.perf_counter()
         self.asked += 1
         try:

@@ -1,4 +1,4 @@
-"""Watches a soaked policer from outside: probes, memory, disk, and how hosts are shown."""
+"""Watch a soaked policer from outside: probes, memory, disk, and the shown state of hosts."""
 
 import time
 from dataclasses import dataclass, field
@@ -16,13 +16,13 @@ from benchmarks.policer.soak_load import Probes
 SAMPLES_EVERY_S: Final = 5.0
 PROBES_EVERY_S: Final = 1.0
 READY_S: Final = 120.0
-"""How long all compliant hosts may take to be controlled, at first and at last."""
+"""How long all compliant hosts may take to be controlled, at the begin and at the end."""
 PROBED: Final = ("/livez", "/readyz", "/v1/hosts?limit=100", "/v1/routers?limit=100", "/v1/events")
 
 
 @dataclass
 class Watch:
-    """One run, as it is seen."""
+    """Observations of one run."""
 
     policer: Policer
     fleet: Fleet
@@ -31,17 +31,17 @@ class Watch:
     ended: float = 0.0
     samples: list[Sample] = field(default_factory=list)
     shown: dict[str, str] = field(default_factory=dict)
-    """What was shown of each bad host, by its fault."""
+    """The policer's message on each bad host, by its fault."""
 
     def until_controlled(self) -> dict[str, str]:
-        """Wait until every compliant host is controlled; return those that are not in the end."""
+        """Wait until every compliant host is controlled; return those that are not by the end."""
         deadline = time.monotonic() + READY_S
         while (troubled := self.troubled()) and time.monotonic() < deadline:
             time.sleep(1.0)
         return troubled
 
     def run(self, seconds: float) -> None:
-        """Probe and sample for so long."""
+        """Probe and sample for some time."""
         self.fleet.count()
         self.began = time.monotonic()
         turn = 0
@@ -74,12 +74,12 @@ class Watch:
                 self.shown[fault] = trouble(live) or next(filter(None, events), "")
 
     def _noted(self, name: str, kind: str) -> str:
-        """Return the words of a host's last event of a kind; "" where there is none."""
+        """Return the message of a host's last event of a kind; "" if there is none."""
         found = self._get(f"/v1/events?host={name}&kind={kind}&limit=1")["items"]
         return f"{kind}: {found[0]['words']}" if found else ""
 
     def troubled(self) -> dict[str, str]:
-        """Return the compliant hosts that are not controlled, and why."""
+        """Return the compliant hosts that are not controlled, and the reasons."""
         found = {}
         path = "/v1/hosts?limit=500"
         while True:
@@ -94,15 +94,15 @@ class Watch:
             path = f"/v1/hosts?limit=500&after={page['next']}"
 
     def entered_again(self) -> bool:
-        """Whether a daemon could be entered a second time, by the address of another entry."""
+        """Whether a second entry of a daemon, by the address of another entry, was accepted."""
         entry = msgspec.to_builtins(msgspec.structs.replace(self.fleet.hosts[0], name="copy"))
         return self.probes.client.post("/v1/hosts", json=entry).is_success
 
     def _get(self, path: str) -> Any:
-        """Return what is answered; what is not shows in the probes.
+        """Return the answers; failures show in the probes.
 
-        A connection that is kept for the next sample may be closed by the policer just as that
-        begins (RFC 9112, section 9.5): none is kept.
+        The policer may close a kept connection just as the next sample begins (RFC 9112, section
+        9.5): none is kept.
         """
         while True:
             try:
@@ -113,7 +113,7 @@ class Watch:
 
 
 def trouble(live: dict[str, Any]) -> str:
-    """Return what is shown of a host that is in trouble; "" of one that is not."""
+    """Return the policer's message on a host with a problem; "" for one without."""
     if not live["reachable"]:
         return "not heard"
     said = (live["distrust"], live["link_problem"], live["refusal"], live["braked"] and "braked")

@@ -1,13 +1,13 @@
-"""How often the intervals of a fitted curve hold the truth, on simulated hosts of all kinds.
+"""How often the intervals of a fitted curve contain the truth, on simulated hosts of all kinds.
 
 Each host is swept and fitted as `xtc-train` does it. A model that `xtc-train fit` would not write
-counts as refused. Of the others: how many caps' 95 % intervals hold the true throughput, how wrong
-the curve is between the smallest and the largest cap (95th percentile), and how often a straight
-line over log(cap) is called wrong. Only on the logarithm is that a false alarm. Of all sweeps with
-a fit, those that are refused as well: which shape is named, how often it is the host's own, and
-how often lack of fit is reported. Rows of which few sweeps give a model are swept on. Shares of
-sweeps have 95 % intervals (Clopper and Pearson); that of coverage is a bootstrap over sweeps, since
-all caps of a sweep share one host.
+counts as refused. For the others: how many caps' 95 % intervals contain the true throughput, how
+wrong the curve is between the smallest and the largest cap (95th percentile), and how often a
+straight line over log(cap) is called wrong. Only on the logarithm is that a false alarm. For all
+sweeps with a fit, refused ones included: which shape is named, how often it is the host's own, and
+how often lack of fit is reported. Rows with too few models get more sweeps. Shares of sweeps have
+95 % intervals (Clopper and Pearson); that of coverage is a bootstrap over sweeps, since all caps of
+a sweep share one host.
 """
 
 import argparse
@@ -39,9 +39,9 @@ from training.recording.sweep_model import aims_for
 from training.sweep.sweep import Sweep, resumed
 
 ENOUGH: Final = 12
-"""Models that a row needs; below that it is swept on."""
+"""Models that a row needs; below that it gets more sweeps."""
 MORE: Final = 4
-"""How many times as many sweeps such a row gets at most."""
+"""Maximum factor on the sweeps of such a row."""
 LACKS: Final = 0.05
 """Probability below which lack of fit is reported."""
 RESAMPLED: Final = 2000
@@ -85,16 +85,16 @@ class Judged:
     """One sweep."""
 
     refused: str = ""
-    """Why no model is written; nothing where one is."""
+    """Why no model is written; empty if one is."""
     inside: list[bool] = field(default_factory=list)
     errors: list[float] = field(default_factory=list)
     no_line: bool = False
-    """Whether it says that the curve is no straight line over log(cap)."""
+    """Whether it reports that the curve is not a straight line over log(cap)."""
     wandered: bool = False
     named: tuple[str, ...] = ()
-    """The shapes that the host may have, the better one first; no word where none fits."""
+    """The shapes that the host may have, the better one first; empty if none fits."""
     fitted: bool = False
-    """Whether there was a fit, so that a shape was looked for."""
+    """Whether there was a fit, and so a search for a shape."""
 
 
 Range = tuple[float, float]
@@ -112,11 +112,11 @@ class Row:
     caps: int
     """Caps of the models that were written."""
     coverage: float | None
-    """Share of caps whose interval holds the truth; None where no model was written."""
+    """Share of caps with an interval that contains the truth; None if no model was written."""
     coverage_interval: Range | None
     error_p95: float | None
     no_line: float | None
-    """Of all fits, those that are refused as well."""
+    """Of all fits, refused ones included."""
     no_line_interval: Range | None
     fits: int
     wandered: float | None
@@ -124,16 +124,16 @@ class Row:
     shape: str
     """The host's own shape, or none."""
     shape_right: int
-    """Sweeps that name it, and no other."""
+    """Sweeps that name only it."""
     shape_among: int
     """Sweeps that name it with others."""
     shapes: dict[str, int]
-    """How many sweeps give which answer."""
+    """Number of sweeps by answer."""
     reasons: list[str]
 
 
 def judge(case: Case, seed: int) -> Judged:
-    """Sweep one host and compare what was fitted with the truth."""
+    """Sweep one host and compare the fit with the truth."""
     host = SimulatedHost(case, seed)
     try:
         found = fit(swept(host))
@@ -167,7 +167,7 @@ def _judged(host: SimulatedHost, found: Fit) -> Judged:
 
     low, high = found.points[0].cap, found.points[-1].cap
     caps = [low * (high / low) ** (n / (PLACES - 1)) for n in range(PLACES)]
-    forwarding = [cap for cap in caps if truth(cap) > 0]  # errors there are shares
+    forwarding = [cap for cap in caps if truth(cap) > 0]  # errors are relative there
     return Judged(
         inside=[
             p.throughput_pps.low <= truth(p.cap) <= p.throughput_pps.high for p in found.points
@@ -223,7 +223,7 @@ def binomial(hits: int, count: int) -> Range:
 def of_sweeps(inside: Sequence[Sequence[bool]]) -> Range | None:
     """Return the 95 % interval of the share of caps, as a bootstrap over whole sweeps.
 
-    Where every cap of every sweep is inside, it is the binomial one of as many sweeps.
+    If every cap of every sweep is inside, it is the binomial one of as many sweeps.
     """
     if not inside:
         return None
@@ -237,7 +237,7 @@ def of_sweeps(inside: Sequence[Sequence[bool]]) -> Range | None:
 
 
 def measured(case: Case, sweeps: int, pool: ProcessPoolExecutor) -> Row:
-    """Sweep hosts of one kind; where few sweeps give a model, but some do, go on."""
+    """Sweep hosts of one kind; continue if few sweeps, but some, give a model."""
     judged = list(pool.map(partial(judge, case), range(sweeps), chunksize=4))
     if 0 < sum(not one.refused for one in judged) < ENOUGH:
         more = range(sweeps, MORE * sweeps)
@@ -246,7 +246,7 @@ def measured(case: Case, sweeps: int, pool: ProcessPoolExecutor) -> Row:
 
 
 def words_of(case: Case) -> str:
-    """Return what is unlike the first case, for people."""
+    """Describe the differences from the first case."""
     usual = Case()
     unlike = {name: value for name, value in asdict(case).items() if value != getattr(usual, name)}
     return ", ".join(f"{name} {value}" for name, value in unlike.items()) or "hinge, noise 0.03"
@@ -270,7 +270,7 @@ def main() -> None:
 
 
 def _plain(row: Row) -> dict[str, object]:
-    """Return a row as JSON takes it, which knows no infinity."""
+    """Return a row for JSON, which has no infinity."""
     found = asdict(row)
     loaded = found["case"]["loaded"]
     found["case"]["loaded"] = loaded if loaded != float("inf") else None

@@ -12,22 +12,22 @@ from training.sweep.bench import Measured
 
 CurveName = Literal["hinge", "affine hinge", "logarithm", "power law"]
 CPU_PPS: Final = 100e3
-"""What a whole CPU forwards."""
+"""Throughput of a whole CPU."""
 KNEE: Final = 0.8
-"""Share of all vCPUs from which on more cap adds nothing."""
+"""Share of all vCPUs from which on a larger cap adds nothing."""
 LOWEST: Final = 0.01
 DRIFT_MEMORY: Final = 0.95
-"""What an AR(1) speed keeps from sample to sample."""
+"""Share of an AR(1) speed that is kept from sample to sample."""
 STRAY: Final = 0.1
-"""What is left of a sample that is an outlier."""
+"""Factor on a sample that is an outlier."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One kind of host; shares where nothing else is said."""
+    """One kind of host; values are shares unless noted."""
 
     curve: CurveName = "hinge"
-    """The affine hinge is one of two straight lines below its top, so it is none of the shapes."""
+    """The affine hinge has two straight lines below its top, so it is none of the shapes."""
     offset: float = 0.0
     """Share of the top at which a hinge's line begins, as an exact affine hinge's does."""
     power: float = 0.6
@@ -39,11 +39,11 @@ class Case:
     drift_sd: float = 0.0
     """Standard deviation of an AR(1) speed."""
     slowdown: float = 0.0
-    """What the speed loses from the begin to the end of the sweep."""
+    """Loss of speed from the begin to the end of the sweep."""
     outliers: float = 0.0
     """Share of samples that are far off."""
     loaded: float = math.inf
-    """Offered load, as a share of what the host could forward."""
+    """Offered load, as a share of the host's capacity."""
     vcpus: int = 1
     samples: int = 300
     speed: float = 1.0
@@ -51,7 +51,7 @@ class Case:
 
 
 def throughput(case: Case, cap: float) -> float:
-    """Return the packets/s that a cap in CPUs gives at the host's mean speed."""
+    """Return the packets/s of a cap in CPUs at the host's mean speed."""
     share = min(cap / (KNEE * case.vcpus), 1.0)
     rise: Callable[[float], float] = {
         "hinge": lambda x: max(case.offset + (1 - case.offset) * x, 0.0),
@@ -66,7 +66,7 @@ def throughput(case: Case, cap: float) -> float:
 
 
 def shape_of(case: Case) -> str:
-    """Return the shape that the curve of a case has; none where it is another."""
+    """Return the shape of a case's curve; "none" if it is another."""
     if case.curve == "affine hinge":
         return "none"
     return "affine hinge" if case.offset else case.curve
@@ -79,10 +79,10 @@ def offered(case: Case) -> float:
 
 
 class SimulatedHost:
-    """What a sweep caps and samples (`training.sweep.sweep.Capped`), without any time passing."""
+    """The router of a sweep (`training.sweep.sweep.Capped`), in simulated time."""
 
     def __init__(self, case: Case, seed: int) -> None:
-        """Take a case, and what its chance begins with."""
+        """Take a case, and the seed of its random numbers."""
         self.case, self._random = case, random.Random(seed)  # noqa: S311  no secret
         self.span = Span(LOWEST, float(case.vcpus))
         self._cap: float | None = None
@@ -91,12 +91,12 @@ class SimulatedHost:
         self._visit, self._drift, self._taken = 1.0, self._gauss(case.drift_sd), 0
 
     def cap(self, cap: CapFraction) -> None:
-        """Put a cap in force; the host is another from now on."""
+        """Put a cap in force."""
         self._cap = cap
         self._visit = 1 + self._gauss(self.case.visit_sd)
 
     def sample(self) -> Measured:
-        """Return what the next period shows."""
+        """Return the sample of the next period."""
         case = self.case
         self._taken += 1
         self._acting.append(self._cap)
@@ -121,7 +121,7 @@ class SimulatedHost:
         )
 
     def mean_speed(self) -> float:
-        """Return the mean of the trend over the sweep, which the curve is measured at."""
+        """Return the mean of the trend over the sweep, the reference of the measured curve."""
         return 1.0 - self.case.slowdown / 2 * self._taken / self.case.samples
 
     def _trend(self) -> float:

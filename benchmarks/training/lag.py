@@ -1,9 +1,9 @@
-"""The lag of Eq. 1 from step responses beside the paper's joint regression: which holds the truth?
+"""The lag of Eq. 1 from step responses and from the paper's joint regression, against the truth.
 
-Everything here is simulated but the last row, a recording of a router in the lab. A sweep is 14
-caps in steady state and 8 steps between two of them, one sample a second, with noise. Printed too:
-how often an interval of so many samples' mean holds the truth, by Student's t and by 1.96 standard
-errors.
+All rows are simulated except the last, a recording of a router in the lab. A sweep is 14 caps in
+steady state and 8 steps between two of them, one sample a second, with noise. It also prints how
+often an interval of the mean of some samples contains the truth, by Student's t and by 1.96
+standard errors.
 """
 
 import argparse
@@ -40,24 +40,24 @@ MEANS = 5000
 
 @dataclass(frozen=True)
 class Row:
-    """What two estimates of `a` said of one kind of host, over several sweeps."""
+    """Two estimates of `a` for one kind of host, over several sweeps."""
 
     host: str
     lag: float | None
-    """The true one; None where nobody knows it."""
+    """The true value; None if unknown."""
     noise: float | None
     sweeps: int
     joint: float
-    """The paper's regression of a and b at once; the mean of the sweeps."""
+    """The paper's joint regression of a and b; the mean of the sweeps."""
     steps: float
     joint_holds: int | None
-    """Sweeps in which the 95 % interval held the true lag."""
+    """Sweeps in which the 95 % interval contains the true lag."""
     steps_holds: int | None
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """How often the 95 % interval of a mean holds the truth."""
+    """How often the 95 % interval of a mean contains the truth."""
 
     samples: int
     student: float
@@ -65,7 +65,7 @@ class Coverage:
 
 
 class Simulated:
-    """A router of which every sample is kept, as a sweep would."""
+    """A router that records every sample, as a sweep does."""
 
     def __init__(self, plant: Plant, noise: float, seed: int) -> None:
         self._plant, self._noise, self._random = plant, noise, random.Random(seed)  # noqa: S311  noise, not secrets
@@ -74,7 +74,7 @@ class Simulated:
         self.samples: list[Sample] = []
 
     def visit(self, phase: Phase, cap: float | None, count: int, discard: int = 0) -> None:
-        """Hold a cap for some samples; the first ones settle it."""
+        """Hold a cap for some samples; the first ones are for settling."""
         given = None if cap is None else CapFraction(cap)
         for index in range(discard + count):
             self._now += 1
@@ -110,7 +110,7 @@ def swept(host: str, lag: float, noise: float, seed: int) -> Eq1:
 
 
 def row_of(host: str, lag: float, noise: float, sweeps: int) -> Row:
-    """Return what both estimates say of several sweeps; without noise one tells all."""
+    """Return both estimates for several sweeps; without noise one sweep suffices."""
     count = sweeps if noise > 0 else 1
     found = [swept(host, lag, noise, seed) for seed in range(count)]
     joints, steps = [eq1.joint.a for eq1 in found], [eq1.a for eq1 in found]
@@ -119,18 +119,18 @@ def row_of(host: str, lag: float, noise: float, sweeps: int) -> Row:
 
 
 def holding(found: Iterable[Interval], truth: float) -> int:
-    """Return how many intervals hold the truth, to a rounding error."""
+    """Return how many intervals contain the truth, to a rounding error."""
     return sum(one.low - 1e-9 <= truth <= one.high + 1e-9 for one in found)
 
 
 def recorded(path: Path) -> Row:
-    """Return what both say of a recording."""
+    """Return both estimates for a recording."""
     eq1 = fit(read_csv(path)).eq1
     return Row(path.stem, None, None, 1, eq1.joint.a.value, eq1.a.value, None, None)
 
 
 def coverage(samples: int, means: int) -> Coverage:
-    """Return how often intervals of that many samples' mean hold it."""
+    """Return how often intervals of that many samples' mean contain the truth."""
     values = np.random.default_rng(samples).standard_normal((means, samples))
     error = values.std(axis=1, ddof=1) / math.sqrt(samples)
     mean = np.abs(values.mean(axis=1))

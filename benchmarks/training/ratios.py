@@ -1,9 +1,9 @@
 """How often compare and transfer are right, on pairs of simulated hosts.
 
 Each pair is swept as `xtc-train` does it: B is the same kind of host as A, as fast or faster, or
-one with another curve. Of the comparisons: how often the 95 % interval of the common ratio holds
-the truth, and which verdicts are given. Of the transfers, three caps in a minute: how many are
-refused, how often the factor's interval holds the truth, and how wrong the transferred curve is
+one with another curve. For the comparisons: how often the 95 % interval of the common ratio
+contains the truth, and the conclusions. For the transfers, three caps in a minute: how many are
+refused, how often the factor's interval contains the truth, and how wrong the transferred curve is
 (95th percentile and worst, from the smallest cap of the known curve to its largest).
 """
 
@@ -36,7 +36,7 @@ from training.recording.sweep_model import aims_for_caps
 from training.sweep.sweep import Sweep, resumed
 
 OTHERS: Final = 100_000
-"""Seeds of B are apart from those of A."""
+"""Offset of B's seeds from those of A."""
 CAPS: Final = (0.2, 0.4, 0.6)
 SHORT: Final = 60
 """Samples of a few caps."""
@@ -54,7 +54,7 @@ class Pair:
 
     @property
     def ratio(self) -> float | None:
-        """The true ratio at every cap; None where there is none."""
+        """The true ratio at every cap; None if there is none."""
         return self.b.speed if self.a.curve == self.b.curve else None
 
 
@@ -79,7 +79,7 @@ class Judged:
     verdict: str = ""
     inside: bool | None = None
     refused: str = ""
-    """Why nothing was transferred."""
+    """Why the transfer was refused."""
     factor_inside: bool | None = None
     errors: list[float] = field(default_factory=list)
 
@@ -154,7 +154,7 @@ def row_of(pair: Pair, judged: Sequence[Judged]) -> dict[str, object]:
 
 
 def _plain(case: Case) -> dict[str, object]:
-    """Return a case as JSON takes it, which knows no infinity."""
+    """Return a case for JSON, which has no infinity."""
     return {key: value for key, value in asdict(case).items() if value != float("inf")}
 
 

@@ -1,8 +1,8 @@
 """Training on the lab, side by side: two sweeps of one host, and its loop with and without a model.
 
-Each sweep is fitted; their curves are compared with each other and with the caps held out of them.
-Then the default law holds the same router at five setpoints, with the model of the first sweep
-that `xtc-train fit` accepts and without any, in turns; where it accepts none, without any only.
+Each sweep is fitted; the curves are compared with each other and with the held-out caps. Then the
+default law holds the same router at five setpoints, in turns with the model of the first sweep that
+`xtc-train fit` accepts and without a model; if it accepts none, only without.
 """
 
 import argparse
@@ -64,7 +64,7 @@ class Swept:
     held_out_worst: float | None
     """The largest, as a share."""
     verdict: str
-    """What `xtc-train fit` says: usable, or what to measure."""
+    """Result of `xtc-train fit`: usable, or what to measure."""
     usable: bool
     wander: float | None
     """Standard deviation of the host's speed during the sweep, as a share."""
@@ -99,7 +99,7 @@ class Result:
 def sweep(
     kind: RouterKind, budget: float, period: Seconds, path: Path
 ) -> tuple[Swept, Recording, Fit]:
-    """Sweep a router of the lab once and fit what came of it."""
+    """Sweep a router of the lab once and fit the recording."""
     with (
         Stop() as stop,
         lab_site(kind, period, path.parent / "state", stop) as site,
@@ -137,7 +137,7 @@ def _swept(recording: Recording, found: Fit, took: float) -> Swept:
 
 
 def agreement(one: Fit, other: Fit) -> tuple[float, float]:
-    """Return median and worst difference of two curves over the caps that both have measured."""
+    """Return median and worst difference of two curves over their common caps."""
     low = max(one.points[0].cap, other.points[0].cap)
     high = max(one.cap_threshold, other.cap_threshold)
     caps = [low * (high / low) ** (n / (COMPARED - 1)) for n in range(COMPARED)]
@@ -150,7 +150,7 @@ def _apart(one: ThroughputCurve, other: ThroughputCurve, cap: float) -> float:
 
 
 def model_file(recording: Recording, found: Fit, folder: Path) -> Path:
-    """Write the model that a sweep gives."""
+    """Write the model of a sweep."""
     gains = design(lag_of(found), b_of(found), period_s=recording.metadata.period_s)
     path = folder / "model.toml"
     path.write_text(dump_host(host_model(found, gains, recording.metadata)))
@@ -160,7 +160,7 @@ def model_file(recording: Recording, found: Fit, folder: Path) -> Path:
 def compare(
     kind: RouterKind, model: Path | None, top: float, shares: tuple[float, ...], seconds: int
 ) -> list[Held]:
-    """Hold each setpoint with the model and without it, in turns; who begins alternates."""
+    """Hold each setpoint with the model and without it, in turns; the first one alternates."""
     with Lab(prefix="xtcbench") as lab:
         router = lab.add_router("vr", kind)
         router.flood(RATES[kind])

@@ -1,4 +1,4 @@
-"""Sweeps of simulated hosts beside their truth: what the notebook on truth counts and draws."""
+"""Sweeps of simulated hosts and their truth: data of the notebook on truth."""
 
 import math
 import statistics
@@ -40,7 +40,7 @@ class Compared:
 
     @property
     def holds(self) -> bool:
-        """Whether the truth lies in the interval."""
+        """Whether the truth is in the interval."""
         return self.low <= 0 <= self.high
 
 
@@ -60,7 +60,7 @@ def by_the_fit(one: Trial) -> list[Compared]:
 
 
 def by_samples(one: Trial, *, settled: bool = True) -> list[Compared]:
-    """Compare the interval that takes all samples of a cap as independent with the truth.
+    """Compare the interval that assumes independent samples of a cap with the truth.
 
     Args:
         one: the sweep.
@@ -74,7 +74,7 @@ def by_samples(one: Trial, *, settled: bool = True) -> list[Compared]:
 
 
 def independent(rates: Sequence[float]) -> Interval:
-    """Return the textbook's interval of a mean: two or more samples, taken as independent."""
+    """Return the textbook's interval of a mean: two or more samples, assumed independent."""
     error = statistics.stdev(rates) / math.sqrt(len(rates))
     return interval(statistics.fmean(rates), error, len(rates) - 1)
 
@@ -92,7 +92,7 @@ def at_cap(intervals: Sequence[Compared], cap: float) -> Compared:
 
 
 def held(intervals: Sequence[Compared]) -> int:
-    """Return how many intervals hold the truth."""
+    """Return how many intervals contain the truth."""
     return sum(one.holds for one in intervals)
 
 
@@ -103,7 +103,7 @@ def curve_errors(one: Trial, caps: Sequence[float]) -> list[float]:
 
 
 def _by_cap(recording: Recording, phases: set[str]) -> Iterator[tuple[float, list[Sample]]]:
-    """Yield the samples of each cap that the curve is measured at, by rising cap."""
+    """Yield the samples of each cap of the curve, by rising cap."""
     steady = {s.cap for s in recording.samples if s.phase == "steady" and s.cap is not None}
     chosen = [s for s in recording.samples if s.phase in phases and s.cap in steady]
     for cap, samples in groupby(sorted(chosen, key=_cap), key=_cap):

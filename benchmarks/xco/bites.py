@@ -1,9 +1,9 @@
 """Late wake-ups made on purpose: real-time tasks that take random bites of the CPUs.
 
-Above all else that runs (SCHED_FIFO, priority 90), a task on each CPU spins for 1 to 10 ms and then
-rests, so that it takes a tenth of the time. Bites of each CPU on its own are what the kernel can
-evade: it moves real-time programs to the CPU that is free. Bites of all CPUs at once are what a
-virtual machine sees whose host runs another one. Beside them a program measures how late it wakes.
+At the highest priority in use (SCHED_FIFO, 90), a task on each CPU spins for 1 to 10 ms and then
+rests, so that it takes a tenth of the time. The kernel can evade independent bites of the CPUs: it
+moves real-time programs to the CPU that is free. Simultaneous bites of all CPUs are what a virtual
+machine sees when its host runs another one. Meanwhile a program measures how late it wakes.
 """
 
 import argparse
@@ -20,16 +20,17 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 SHARE: Final = 0.10
-"""Of each CPU: then one wake-up in a hundred is 3 to 7 ms late, as where xco was seen to suffer."""
+"""Of each CPU: then one wake-up in a hundred is 3 to 7 ms late, as on machines where xco
+suffered."""
 SHORTEST_S: Final = 0.001
 LONGEST_S: Final = 0.010
 BITER_PRIORITY: Final = 90
 PROBE_PRIORITY: Final = 50
-"""As coordinators and controller have it."""
+"""The priority of coordinators and controller."""
 PROBE_S: Final = 0.001
 PATIENCE_S: Final = 10.0
 BEGIN_S: Final = 0.5
-"""What the programs have to start before the first bite."""
+"""Time for the programs to start before the first bite."""
 
 Bites = Literal["none", "each CPU", "all at once"]
 
@@ -44,7 +45,7 @@ class Lateness:
 
 
 def bite(cpu: int, seed: int, begin_s: float) -> None:
-    """Bite a CPU until the parent is gone; those with the same seed bite at the same times."""
+    """Bite a CPU until the parent has ended; those with the same seed bite at the same times."""
     parent = os.getppid()
     _take_place(cpu, BITER_PRIORITY)
     chance = random.Random(seed)  # noqa: S311  no secret
@@ -96,7 +97,7 @@ def bites(kind: Bites) -> Iterator[None]:
 
 @contextmanager
 def measured_lateness() -> Iterator[list[Lateness]]:
-    """Measure on every CPU; what was measured is in the list when the context ends."""
+    """Measure on every CPU; the list has the results when the context ends."""
     found: list[Lateness] = []
     with ExitStack() as stack:
         cpus = sorted(os.sched_getaffinity(0))
@@ -115,7 +116,7 @@ def _running(*arguments: str) -> Iterator["subprocess.Popen[str]"]:
     argv = [sys.executable, "-m", "benchmarks.xco.bites", *arguments]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         try:
-            assert process.stdout is not None  # a pipe was asked for
+            assert process.stdout is not None  # Popen opened a pipe
             if process.stdout.readline() != "ready\n":
                 raise RuntimeError(f"{' '.join(argv)}: did not start: it needs CAP_SYS_NICE")
             yield process

@@ -1,8 +1,8 @@
 """Work conservation: three slow and two greedy UDP flows over one uplink (paper, Fig. 21).
 
 The slow ones send a twentieth of the link each. Goal with timeslices: the link is used to at least
-95 %, for a host that has nothing to send gives its slice back. For comparison, slices of which
-nothing is given back: a hysteresis almost as long as a slice of 1 ms can be.
+95 %, since a host that has nothing to send returns its slice. For comparison, slices that are never
+returned: a hysteresis almost as long as a slice of 1 ms can be.
 """
 
 import time
@@ -40,7 +40,7 @@ class Conservation:
 
     way: str
     slow_share: float
-    """What the three slow flows got together, as a part of what they sent."""
+    """Throughput of the three slow flows together, as a part of what they sent."""
     greedy_bps: float
     goodput_bps: float
     """In whole datagrams, all flows together."""
@@ -54,7 +54,7 @@ class Conservation:
 
 
 def measure(xco: XcoRig, way: str, link_bps: int, seconds: float) -> Conservation:
-    """Have three hosts send slowly and two as fast as they get, each to a receiver of its own."""
+    """Make three hosts send slowly and two as fast as possible, each to a separate receiver."""
     fabric, slow_bps = xco.fabric, link_bps // SLOW_SHARE
     with ExitStack() as stack:
         sinks = [
@@ -78,7 +78,7 @@ def measure(xco: XcoRig, way: str, link_bps: int, seconds: float) -> Conservatio
 
 
 def run(chosen: Options) -> Iterator[Conservation]:
-    """Measure the four ways, and slices that nobody gives back."""
+    """Measure the four ways, and slices that are never returned."""
     link_bps = chosen.bottleneck_bps
 
     def measured(name: str | None, options_: Options) -> Iterator[Conservation]:

@@ -23,9 +23,9 @@ PROGRAMS: Final[Mapping[str, tuple[str, ...]]] = {
     "ping": ("--seconds", "2"),
     "conservation": (),
 }
-"""Benchmarks, and their options: those that take long run with fewer points."""
+"""Benchmarks, and their options: long ones run with fewer points."""
 FRAME: Final = 1_514 / 1_472
-"""Bytes on the wire of a datagram that fills a packet, for each byte that it carries."""
+"""Bytes on the wire per payload byte, for a datagram that fills a packet."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Figure:
 
 
 def figures_of(program: str, answer: Mapping[str, Any]) -> Iterator[tuple[str, str, float, str]]:
-    """Yield what a benchmark's JSON says: point, way, value, unit."""
+    """Yield the figures of a benchmark's JSON: point, way, value, unit."""
     for row in answer["rows"]:
         if program == "ping":
             if row["pinger"] != "idle":
@@ -58,7 +58,7 @@ def figures_of(program: str, answer: Mapping[str, Any]) -> Iterator[tuple[str, s
 
 
 def point_of(program: str, row: Mapping[str, Any]) -> str:
-    """Return what a row of a benchmark measured."""
+    """Return the figures of a row of a benchmark."""
     if program == "incast":
         return f"{row['servers']} servers"
     return f"{row['udp_senders']} of 5 UDP" if program == "mix" else "3 slow, 2 greedy"

@@ -1,7 +1,7 @@
 """Incast: barrier reads of 1 MB blocks from 1 to 16 servers, in four ways (paper, Fig. 3 and 14).
 
-Goal: with timeslices, goodput at every number of servers is at least 90 % of the best that a single
-sender reaches. Servers share one switch and the client's shallow-buffered port.
+Goal: with timeslices, goodput at every number of servers is at least 90 % of a single sender's
+best. Servers share one switch and the client's shallow-buffered port.
 """
 
 import time
@@ -33,19 +33,19 @@ SHORT = (1, 4, 10)
 
 @dataclass(frozen=True)
 class Incast:
-    """Barrier reads from so many servers in one way."""
+    """Barrier reads from a number of servers in one way."""
 
     way: Way
     servers: int
     goodput_bps: float
     block_p50_ms: float | None
-    """None: no block became whole."""
+    """None: no block was complete."""
     block_max_ms: float | None
     seen: Seen
 
 
 def measure(xco: XcoRig, way: Way, servers: int, seconds: float) -> Incast:
-    """Read blocks from some servers, which run already."""
+    """Read blocks from some servers, which are already running."""
     fabric = xco.fabric
     addresses = [host.address for host in fabric.senders[:servers]]
     with roles.read_blocks(fabric.place(fabric.receivers[0]), addresses) as reader:

@@ -1,10 +1,10 @@
-"""Late wake-ups: what they cost a lone sender, safe shares, and five senders that take turns.
+"""Cost of late wake-ups for a lone sender, safe shares, and five senders that take turns.
 
 Each load is measured three times in one run: on the machine as it is, while tasks of higher
-priority take random bites of 1 to 10 ms of each CPU, and while they bite all CPUs at once, which
-nothing can evade (benchmarks/xco/bites.py). Goals under the bites: a lone sender and four at their
-safe shares use at least 90 % of the link, five with timeslices at least 85 %, and nothing is lost
-at the port.
+priority take random bites of 1 to 10 ms of each CPU, and while they bite all CPUs simultaneously,
+which no program can evade (benchmarks/xco/bites.py). Goals under the bites: a lone sender and four
+at their safe shares use at least 90 % of the link, five with timeslices at least 85 %, and nothing
+is lost at the port.
 """
 
 import time
@@ -32,7 +32,7 @@ from lab.fabric.plan import FabricHost
 from lab.traffic import roles
 
 WAITING_BYTES = 1 << 20
-"""What may wait at a sender, as its kernel counts: it too has no CPU while it is bitten."""
+"""Send buffer, as the kernel counts: during a bite the sender has no CPU, either."""
 LONE, SAFE, TURNS = "lone sender", "four at safe shares", "five in turns"
 SENDERS = {LONE: 1, SAFE: 4, TURNS: 5}
 STREAMS = {LONE: 0, SAFE: 0, TURNS: 3}
@@ -44,14 +44,14 @@ GOALS = {LONE: 0.90, SAFE: 0.90, TURNS: 0.85}
 
 @dataclass(frozen=True)
 class Late:
-    """One load on a machine that wakes up so late."""
+    """One load on a machine with late wake-ups."""
 
     way: str
     bites: Bites
     lateness: Lateness
     link_bps: int
     slices: int
-    """That began on all hosts meanwhile."""
+    """Slices that began on all hosts meanwhile."""
     fallbacks: int
     seen: Seen
 
@@ -62,12 +62,12 @@ class Late:
 
     @property
     def reached(self) -> bool:
-        """Whether the goal is."""
+        """Whether the goal is met."""
         return self.used >= GOALS[self.way] and self.seen.drops == 0
 
 
 def begin(xco: XcoRig, load: str) -> None:
-    """Have the hosts coordinated, or, for safe shares, left by their controller."""
+    """Coordinate the hosts, or, for safe shares, stop their controller."""
     xco.go("timeslice")
     if load == SAFE:
         xco.kill_controller()
@@ -88,7 +88,7 @@ def _counters(xco: XcoRig) -> Counter[str]:
 
 
 def measure(xco: XcoRig, load: str, link_bps: int, kind: Bites, seconds: float) -> Late:
-    """Have the load's hosts send to one, bitten or not."""
+    """Make the load's hosts send to one, bitten or not."""
     fabric = xco.fabric
     to = fabric.receivers[0]
     with ExitStack() as stack:

@@ -1,9 +1,9 @@
-"""Live migration beside n senders of TCP or UDP to the same host, in four ways (paper, Fig. 19).
+"""Live migration next to n senders of TCP or UDP to the same host, in four ways (paper, Fig. 19).
 
-The memory of an idle VM is a stream of so many bytes, as a hypervisor sends it: here a twentieth of
-the paper's 256 MB over a tenth of its link. Its time ends when the receiver has all of it and says
-so. Uncoordinated and next to UDP it may not end: the benchmark stops it. Goal with timeslices:
-next to n senders of either kind it takes at most 1.3 (n + 1) times as long as alone.
+The memory of an idle VM is a stream of bytes, as a hypervisor sends it: here a twentieth of the
+paper's 256 MB over a tenth of its link. Its time ends when the receiver has confirmed all of it.
+Uncoordinated and next to UDP it may not end: the benchmark stops it. Goal with timeslices: next to
+n senders of either kind it takes at most 1.3 (n + 1) times as long as alone.
 """
 
 import socket
@@ -36,25 +36,25 @@ PIECE_BYTES = 64_000
 SENDERS = (0, 1, 2, 4)
 SHORT_SENDERS = (0, 2)
 PATIENCE_S = 20.0
-"""Beyond this a migration is given up: alone it takes a second."""
+"""A migration is aborted after this: alone it takes a second."""
 
 Kind = Literal["TCP", "UDP"]
 
 
 @dataclass(frozen=True)
 class Migration:
-    """One migration beside so many senders."""
+    """One migration next to a number of senders."""
 
     way: Way
     kind: Kind
     senders: int
     seconds: float | None
-    """None: it was given up."""
+    """None: it was aborted."""
     seen: Seen
 
 
 def migrate(xco: XcoRig, memory_bytes: int) -> float | None:
-    """Move so many bytes from the first sender to the receiver; return how long it took."""
+    """Move the bytes from the first sender to the receiver; return how long it took."""
     fabric, to = xco.fabric, xco.fabric.receivers[0]
     with ExitStack() as stack:
         listening = stack.enter_context(
@@ -88,7 +88,7 @@ def _receive(listening: socket.socket, memory_bytes: int) -> None:
 
 
 def _send(source: socket.socket, memory_bytes: int, deadline: float) -> None:
-    """Send all of it and hear that it has arrived.
+    """Send all of it and wait for the receiver's confirmation.
 
     Raises:
         TimeoutError: the deadline has passed.
@@ -109,7 +109,7 @@ def _hurry(source: socket.socket, deadline: float) -> None:
 
 
 def measure(xco: XcoRig, way: Way, kind: Kind, senders: int, memory_bytes: int) -> Migration:
-    """Migrate while some other hosts send as fast as they get."""
+    """Migrate while some other hosts send as fast as possible."""
     fabric, to = xco.fabric, xco.fabric.receivers[0]
     with ExitStack() as stack:
         stack.enter_context(roles.sink_streams(fabric.place(to)))

@@ -1,7 +1,7 @@
-"""TCP beside UDP: five senders of which K send UDP messages, in four ways (paper, Fig. 4, 15, 20).
+"""TCP next to UDP: five senders of which K send UDP messages, in four ways (paper, Fig. 4, 15, 20).
 
 Goals with timeslices: application goodput is at least 90 % of the link at every K, and each sender
-gets within 10 % of an equal share. Messages are of 64 KB: one packet lost, and 44 are in vain.
+gets within 10 % of an equal share. Messages are of 64 KB: one lost packet makes 44 useless.
 """
 
 import time
@@ -31,7 +31,7 @@ SENDERS = 5
 
 @dataclass(frozen=True)
 class Mix:
-    """Senders that share a link in one way, so many of them of UDP messages."""
+    """Senders that share a link in one way, with the number that send UDP messages."""
 
     way: Way
     udp_senders: int
@@ -45,12 +45,12 @@ class Mix:
 
     @property
     def goodput_bps(self) -> float:
-        """What applications get."""
+        """Application goodput."""
         return self.tcp_bps + self.udp_bps
 
 
 def measure(xco: XcoRig, way: Way, udp_senders: int, seconds: float) -> Mix:
-    """Have all senders send, the first ones UDP messages and the others a TCP stream each."""
+    """Make all senders send, the first ones UDP messages and the others a TCP stream each."""
     fabric = xco.fabric
     to, senders = fabric.receivers[0], fabric.senders
     with ExitStack() as stack:
@@ -79,7 +79,7 @@ def unequal(shares: list[float]) -> float:
 
 
 def columns(link_bps: int, senders: int, link: str) -> dict[str, Callable[[Mix], str]]:
-    """Return the table's columns: goodput is also told as a part of the link's capacity."""
+    """Return the table's columns: goodput also as a part of the link's capacity."""
     return {
         f"UDP of {senders}": lambda row: str(row.udp_senders),
         "way": lambda row: row.way,

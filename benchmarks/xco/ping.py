@@ -2,7 +2,7 @@
 
 Two hosts send UDP messages and two TCP to one receiver; a fifth, which sends nothing else, pings
 it, and so does one of the busy ones. Goal with timeslices: no round trip takes longer than two
-slices, for a small flow does not wait for its turn.
+slices, since a small flow does not wait for its turn.
 """
 
 import time
@@ -36,7 +36,7 @@ class Ping:
 
     way: Way
     pinger: str
-    """idle: nobody sends; quiet: the host sends nothing else; busy: it fills the link too."""
+    """idle: no host sends; quiet: the host sends nothing else; busy: it fills the link too."""
     sent: int
     lost: int
     p50_ms: float
@@ -62,7 +62,7 @@ def row(way: Way, pinger: str, before: Pinged, after: Pinged, seen: Seen) -> Pin
 
 
 def pings(xco: XcoRig, way: Way, seconds: float) -> Iterator[Ping]:
-    """Ping with nobody sending, then from a quiet and from a busy host with four sending."""
+    """Ping without senders, then from a quiet and from a busy host with four sending."""
     yield from watched(xco, way, {"idle": SENDERS - 1}, seconds)
     fabric, to = xco.fabric, xco.fabric.receivers[0]
     with ExitStack() as stack:
@@ -76,7 +76,7 @@ def pings(xco: XcoRig, way: Way, seconds: float) -> Iterator[Ping]:
 
 
 def watched(xco: XcoRig, way: Way, places: dict[str, int], seconds: float) -> Iterator[Ping]:
-    """Ping from some senders at once."""
+    """Ping from some senders in parallel."""
     fabric, to = xco.fabric, xco.fabric.receivers[0].address
     with ExitStack() as stack:
         running = [

@@ -35,7 +35,7 @@ SHORT = (1, 4, 8)
 
 @dataclass(frozen=True)
 class Reads:
-    """Streams of reads from so many targets in one way."""
+    """Streams of reads from a number of targets in one way."""
 
     way: Way
     targets: int
@@ -44,7 +44,7 @@ class Reads:
 
 
 def measure(xco: XcoRig, way: Way, seconds: float) -> Reads:
-    """Read from all targets, from each in a stream of its own."""
+    """Read from all targets, each in a separate stream."""
     fabric = xco.fabric
     initiator = fabric.place(fabric.receivers[0])
     with ExitStack() as stack:

@@ -1,8 +1,8 @@
 """Responsiveness: two sets of three hosts take turns at one link, in four ways (paper, Fig. 22).
 
 At each change one set stops and the other begins, by this program's own sockets, so that no
-process has to start. What counts is how long the link is silent around the change, and how long the
-first packet of the new set takes. Goal with timeslices: a silence of at most 2 ms (median).
+process has to start. The figures are the time that the link is silent around the change, and the
+delay of the new set's first packet. Goal with timeslices: a silence of at most 2 ms (median).
 """
 
 import select
@@ -32,10 +32,10 @@ from lab.traffic.roles import DATAGRAM_BYTES, MESSAGE_PORT
 GOAL_MS = 2.0
 HOSTS_IN_SET = 3
 TURN_S = 0.1
-"""The paper's sets alternate every 2 s; what is between the changes is not looked at."""
+"""The paper's sets alternate every 2 s; the time between the changes is ignored."""
 AROUND_NS = 20_000_000
 QUEUE_BYTES = 32_000
-"""Of a socket: what it holds at the change still leaves."""
+"""Size of a socket's buffer: its content at the change still leaves."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def open_sockets(xco: XcoRig, hosts: Sequence[FabricHost], stack: ExitStack) -> 
 
 
 def send_until(sockets: Sequence[socket.socket], end_ns: int) -> int:
-    """Send as much as the sockets take until an instant; returns that of the first call."""
+    """Send as much as the sockets take until an instant; return that of the first call."""
     data, began_ns = bytes(DATAGRAM_BYTES), time.monotonic_ns()
     while (now_ns := time.monotonic_ns()) < end_ns:
         _, ready, _ = select.select([], sockets, [], (end_ns - now_ns) / 1e9)
@@ -81,7 +81,7 @@ def send_until(sockets: Sequence[socket.socket], end_ns: int) -> int:
 
 
 def take_turns(sets: Sequence[Sequence[socket.socket]], changes: int) -> list[int]:
-    """Have the sets send one after the other; returns when each turn began."""
+    """Make the sets send one after the other; return when each turn began."""
     began = []
     for turn in range(changes + 1):
         end_ns = time.monotonic_ns() + round(TURN_S * 1e9)
@@ -103,7 +103,7 @@ def first_ns(arrivals: Sequence[Arrival], sources: set[str], at_ns: int) -> int 
 
 
 def measure(xco: XcoRig, way: Way, changes: int) -> Responsiveness:
-    """Change so many times between two sets of hosts."""
+    """Change a number of times between two sets of hosts."""
     fabric = xco.fabric
     hosts = [fabric.senders[:HOSTS_IN_SET], fabric.senders[HOSTS_IN_SET:]]
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:

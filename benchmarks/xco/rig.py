@@ -1,7 +1,7 @@
-"""A fabric under XCo: the real controller beside it, and a real coordinator on every host.
+"""A fabric under XCo: the real controller, and a real coordinator on every host.
 
-What runs on the hosts can be changed while the fabric stands: nothing but each card's own line (the
-way `uncoordinated`), or coordinators that a controller directs by one of its strategies.
+The way can be changed while the fabric runs: only each card's own line rate (the way
+`uncoordinated`), or coordinators that a controller directs by one of its strategies.
 """
 
 import subprocess
@@ -33,14 +33,14 @@ Way = Literal["uncoordinated", "rate", "timeslice", "hybrid"]
 WAYS: Final[tuple[Way, ...]] = ("uncoordinated", "rate", "timeslice", "hybrid")
 PORT: Final = 7400
 PATIENCE_S: Final = 40.0
-"""How long anything is waited for: a busy machine is slow."""
+"""Timeout of all waits: a busy machine is slow."""
 PUBLISHED_S: Final = 0.25
 """Statistics are published ten times a second."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a run of XCo is configured with, beyond names and places: keys of its tables."""
+    """Configuration of a run of XCo, beyond names and paths: keys of its tables."""
 
     controller: Mapping[str, Any] = field(default_factory=dict)
     coordinator: Mapping[str, Any] = field(default_factory=dict)
@@ -54,7 +54,7 @@ LAB: Final = Settings(
         # Between slices the port's queue empties, so a slice may send almost at the link's rate.
         "pace": 0.99,
         "guard": "20us",
-        # All hosts share this machine's CPUs, so each looks less often than one of its own would.
+        # All hosts share this machine's CPUs, so each polls less often than on its own machine.
         "poll_closed": "500us",
         "hysteresis": "20us",
         "poll_open": "20us",
@@ -63,7 +63,7 @@ LAB: Final = Settings(
 
 
 class XcoRig:
-    """XCo on a fabric that stands; `rig` makes one and takes it down."""
+    """XCo on a running fabric; `rig` makes one and removes it."""
 
     def __init__(self, fabric: Fabric, folder: Path, settings: Settings | None = None) -> None:
         """Write key and topology; nothing runs yet."""
@@ -77,11 +77,11 @@ class XcoRig:
 
     @property
     def log(self) -> Path:
-        """What controller and coordinators say."""
+        """Output of controller and coordinators."""
         return self._folder / "log"
 
     def go(self, way: Way) -> Self:
-        """Have the hosts send in a way; returns when that holds.
+        """Put a way in force on all hosts; return when it is.
 
         Raises:
             CoreError: the programs are not built.
@@ -114,7 +114,7 @@ class XcoRig:
         self._coordinators[host.name] = self._run(host, "xco-coordinator", config.plain_file)
 
     def stop(self) -> None:
-        """End all that runs; coordinators leave their hosts unshaped."""
+        """End all programs; coordinators leave their hosts unshaped."""
         for process in self._coordinators.values():
             process.terminate()
         while self._coordinators:
@@ -122,24 +122,24 @@ class XcoRig:
         self.stop_controller()
 
     def stop_controller(self) -> None:
-        """End the controller as an operator would; none is fine."""
+        """Stop the controller, if any, as an operator would."""
         if self._controller is not None:
             self._end(self._controller)
         self._controller = None
 
     def kill_controller(self) -> None:
-        """Kill the controller at once."""
-        assert self._controller is not None  # whoever kills it has started it
+        """Kill the controller immediately."""
+        assert self._controller is not None  # the caller has started it
         self._controller.kill()
         self._controller.wait()
         self._controller = None
 
     def coordinator(self, host: FabricHost) -> "subprocess.Popen[bytes]":
-        """Return a host's coordinator: the guard, whose child is the loop."""
+        """Return a host's coordinator: the guard, the parent of the loop."""
         return self._coordinators[host.name]
 
     def switch(self, way: Way) -> None:
-        """Change the strategy of the controller that runs."""
+        """Change the strategy of the running controller."""
         command(self.controller_config(way).command_socket, f"strategy {way}")
 
     def joined(self) -> bool:
@@ -151,10 +151,10 @@ class XcoRig:
         return False
 
     def wait_until(self, condition: Callable[[], bool], words: str) -> None:
-        """Wait until something holds.
+        """Wait until a condition holds.
 
         Raises:
-            ControllerError: it does not in time; it names what was said.
+            ControllerError: it does not hold in time; the error has the programs' output.
         """
         deadline = time.monotonic() + PATIENCE_S
         while not condition():
@@ -220,7 +220,7 @@ class XcoRig:
 
 
 def topology_text(described: Mapping[str, Any]) -> str:
-    """Return the topology file of what `Fabric.describe` says."""
+    """Return the topology file for `Fabric.describe`."""
     lines = [f"[switch.{name}]" for name in described["switches"]]
     for host in described["hosts"]:
         addresses = ", ".join(f'"{address}"' for address in host["addresses"])
@@ -233,7 +233,7 @@ def topology_text(described: Mapping[str, Any]) -> str:
 
 @contextmanager
 def rig(fabric: Fabric, settings: Settings | None = None) -> Iterator[XcoRig]:
-    """Yield XCo on a fabric that stands, and end all of it."""
+    """Yield XCo on a running fabric, and end all of it."""
     with tempfile.TemporaryDirectory(prefix="xco-rig-") as folder:
         made = XcoRig(fabric, Path(folder), settings)
         try:

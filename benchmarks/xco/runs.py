@@ -1,4 +1,4 @@
-"""What the benchmarks of XCo share: options, the four ways side by side, windows, tables, JSON."""
+"""Shared parts of the benchmarks of XCo: options, the four ways, windows, tables, JSON."""
 
 import argparse
 import json
@@ -23,14 +23,14 @@ from xco.errors import CoreError
 BUFFER_BYTES: Final = 32_000
 """Of the shallow port."""
 SETTLING_S: Final = 0.7
-"""What TCP and new queues have to settle before a window opens."""
+"""Time for TCP and new queues to settle before a window opens."""
 PIPED_WIDTH: Final = 140
 Row = TypeVar("Row")
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line says."""
+    """Options of the command line."""
 
     seconds: float
     bottleneck_bps: int
@@ -42,7 +42,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Seen:
-    """What a window saw."""
+    """Measurements of a window."""
 
     wire_bps: float
     """On the receivers' interfaces, with Ethernet headers."""
@@ -51,18 +51,18 @@ class Seen:
     timeouts: int
     """Of TCP, at the senders."""
     cpu_idle: float
-    """The share of all CPUs that nobody used: near 0, it was not the link that was measured."""
+    """The idle share of all CPUs: near 0, the CPU and not the link was the limit."""
 
 
 class Window:
-    """What fabric and machine have counted since this was made."""
+    """Counters of fabric and machine since this was made."""
 
     def __init__(self, fabric: Fabric) -> None:
         self._fabric = fabric
         self._before = self._counts()
 
     def close(self) -> Seen:
-        """Return what was counted."""
+        """Return the counts."""
         at, wire, drops, timeouts, idle, busy = map(
             float.__sub__, map(float, self._counts()), map(float, self._before)
         )
@@ -89,7 +89,7 @@ def options(
     arguments: Sequence[str] | None = None,
     slice_: str = LAB.controller["slice"],
 ) -> Options:
-    """Read the command line; ends the program where the machine cannot hold a fabric."""
+    """Read the command line; end the program if the machine cannot hold a fabric."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--short", action="store_true", help="fewer points, shorter windows")
@@ -113,7 +113,7 @@ def options(
 
 
 class _Pairs(argparse.Action):
-    """Gathers KEY=VALUE into a dictionary; values are JSON where they can be read as that."""
+    """Collect KEY=VALUE into a dictionary; values are parsed as JSON if possible."""
 
     def __call__(
         self,
@@ -150,7 +150,7 @@ def side_by_side(
     build: Callable[[Fabric], object],
     measure: Callable[[XcoRig, Way], Iterable[Row]],
 ) -> Iterator[Row]:
-    """Yield what is measured on one fabric in each of the ways, one after the other."""
+    """Yield the measurements on one fabric in each of the ways, one after the other."""
     with Fabric(name) as fabric:
         build(fabric)
         with rig(fabric, chosen.settings) as xco:
@@ -191,7 +191,7 @@ def percent(share: float | None) -> str:
 
 
 def seen_columns() -> dict[str, Callable[[Any], str]]:
-    """Return the columns of what a window saw, of rows that have it as `seen`."""
+    """Return the columns of a window's measurements, of rows that have them as `seen`."""
     return {
         "wire, Mb/s": lambda row: f"{row.seen.wire_bps / 1e6:.1f}",
         "drops": lambda row: str(row.seen.drops),

@@ -1,8 +1,8 @@
 """Short TCP flows against a long one, in four ways (paper, Fig. 6, 7 and 17).
 
 A long flow from one host and K parallel sequences of 30 KB flows from another cross one uplink to
-two receivers. Goal with timeslices: beside any number of short flows the long one gets at least
-40 % of the link (in the paper it falls to 9 % without coordination, and gets 43 % with it).
+two receivers. Goal with timeslices: next to any number of short flows the long one gets at least 40
+% of the link (in the paper it falls to 9 % without coordination, and gets 43 % with it).
 """
 
 import time
@@ -32,7 +32,7 @@ SHORT = (0, 50, 400)
 
 @dataclass(frozen=True)
 class Short:
-    """A long flow beside so many sequences of short ones, in one way."""
+    """A long flow next to a number of sequences of short ones, in one way."""
 
     way: Way
     sequences: int
@@ -45,12 +45,12 @@ class Short:
 
     @property
     def total_bps(self) -> float:
-        """What applications get."""
+        """Application goodput."""
         return self.long_bps + self.short_bps
 
 
 def measure(xco: XcoRig, way: Way, sequences: int, seconds: float) -> Short:
-    """Have both hosts send."""
+    """Make both hosts send."""
     fabric = xco.fabric
     (first, second), (one, other) = fabric.senders, fabric.receivers
     with ExitStack() as stack:

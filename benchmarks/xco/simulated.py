@@ -1,8 +1,8 @@
-"""The simulator beside the lab on the small set-ups: whether both see the same (paper, section 5).
+"""The simulator against the lab on the small set-ups of the paper (section 5): do both agree?
 
-Senders of 64 KB messages, as many and as fast as their lines let them: several to one port (figure
-1a), and each to a receiver of its own over one uplink (figure 1b). The lab has real packets, and
-the simulator is given its rates, buffers and slices.
+Senders of 64 KB messages, as fast as their links allow: several to one port (figure 1a), and each
+to a separate receiver over one uplink (figure 1b). The lab has real packets, and the simulator gets
+its rates, buffers and slices.
 """
 
 import time
@@ -44,7 +44,7 @@ class Compared:
     senders: int
     way: Way
     lab_loss: float
-    """Of the frames that came to the shared port."""
+    """Of the frames that arrived at the shared port."""
     simulated_loss: float
     lab_wire: float
     simulated_wire: float
@@ -55,7 +55,7 @@ class Compared:
 
 
 def lab(xco: XcoRig, link_bps: int, seconds: float) -> tuple[float, float, float, Seen]:
-    """Have all senders send; return loss, wire and whole messages, the last two of the link."""
+    """Make all senders send; return loss, wire and whole messages, the last two of the link."""
     fabric = xco.fabric
     with ExitStack() as stack:
         sinks = [
@@ -75,7 +75,7 @@ def lab(xco: XcoRig, link_bps: int, seconds: float) -> tuple[float, float, float
 
 
 def simulated(setup: str, senders: int, way: Way, chosen: Options) -> tuple[float, float, float]:
-    """Return the same of the simulator."""
+    """Return the same from the simulator."""
     rate = f"{chosen.bottleneck_bps}bps"
     given = {
         "setup": setup,

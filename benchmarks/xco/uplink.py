@@ -1,8 +1,8 @@
 """The uplink between two switches: 7 pairs, K of them of UDP messages (paper, Fig. 5 and 16).
 
 Scaled: 5 of 7 may send at a time, each over a link of a fifth of the uplink; in the paper it is 10
-of 13, whose coordinators two cores do not carry. Slices are of 10 ms, 16 packets of such a link.
-Goal with timeslices: application goodput is at least 90 % of the uplink at every K.
+of 13, but two cores cannot run that many coordinators. Slices are of 10 ms, 16 packets of such a
+link. Goal with timeslices: application goodput is at least 90 % of the uplink at every K.
 """
 
 import time
@@ -31,7 +31,7 @@ SHORT = (0, 3, 7)
 
 
 def measure(xco: XcoRig, way: Way, udp_senders: int, seconds: float) -> Mix:
-    """Have every sender send to the receiver of its pair."""
+    """Make every sender send to the receiver of its pair."""
     fabric = xco.fabric
     with ExitStack() as stack:
         sinks: list[Traffic[MessagesReceived] | Traffic[StreamReceived]] = []

@@ -1,1 +1,1 @@
-"""Figures of the daemon: the loop, its laws, the shield, and what they cost."""
+"""Figures of the daemon: the loop, its laws, the shield, and their cost."""

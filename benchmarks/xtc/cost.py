@@ -1,4 +1,4 @@
-"""What the daemon costs: CPU, memory and tick time at 10, 100 and 1,000 routers.
+"""Cost of the daemon: CPU, memory and tick time at 10, 100 and 1,000 routers.
 
     python -m benchmarks.xtc.cost                       # as root; 4 minutes
     python -m benchmarks.xtc.cost --sizes 100 --before DIRECTORY
@@ -7,20 +7,20 @@
 
 The daemon is the real one: it reads the kernel's /proc/net/dev of as many real interfaces (two a
 router), writes and reads back a real cgroup quota for each router, and has a shield in force on
-all of them. What the routers forward is simulated, since no machine has a thousand busy routers to
-spare: each is flooded, gets what its shield lets by, and forwards what its cap allows of that. The
-simulated host's text takes the place of what was read, and its time is taken off the bill. Each
-run is a process of its own; --before runs another version of the sources (with its shield built)
-in turns with this one.
+all of them. The routers' throughput is simulated, since no machine has a thousand busy routers to
+spare: each is flooded, gets what its shield passes, and forwards as much of that as its cap allows.
+The simulated host's text replaces what was read, and its time is subtracted. Each run is a separate
+process; --before runs another version of the sources (with its shield built) in turns with this
+one.
 
-"Files alone" is what it takes to read a router's files once a second, and nothing else.
+"Files alone" is the cost of reading a router's files once a second, and nothing else.
 
 The CPU time is the whole process's, the threads of journal and libzmq included. A tick is given in
-CPU time, too: on a shared machine the wall clock measures the others. One more run of the first
-size above 50 has a subscriber to the telemetry (*), and one tells where the time goes. Two tell
-what limits: one has no shields, and in one ("decisions only") nothing is read, written or set, so
-that what is left is the daemon's own Python. "In the kernel" is the part of the CPU time that
-system calls took, "calls" how many reads and writes there were a tick.
+CPU time, too: on a shared machine the wall clock includes other work. One more run of the first
+size above 50 has a subscriber to the telemetry (*), and one measures the time by section. Two show
+the limits: one has no shields, and in one ("decisions only") nothing is read, written or set, so
+that only the daemon's own Python is left. "In the kernel" is the part of the CPU time in system
+calls, "calls" the number of reads and writes per tick.
 """
 
 import argparse
@@ -41,10 +41,10 @@ from benchmarks.xtc.cost_run import Cost, Options, measure
 
 SIZES: Final = (10, 100, 1000)
 TICKS: Final = 100
-"""Measured at least where there are MANY routers: fewer have no 99th percentile."""
+"""Minimum of measured ticks with MANY routers: fewer have no 99th percentile."""
 MANY: Final = 1000
 TYPICAL: Final = 50
-"""Routers of a host from which on its time is shown by section."""
+"""Number of routers from which on the time is shown by section."""
 _START: Final = """
 import sys
 sys.path.insert(0, sys.argv.pop(1))
@@ -53,11 +53,11 @@ del sys.path[0]
 from benchmarks.xtc.cost import main
 main()
 """
-"""Takes the package `xtc` from a directory, and all else from this version."""
+"""Program that imports the package `xtc` from a directory, and all else from this version."""
 
 
 def main() -> None:
-    """Measure every size in a process of its own, and print."""
+    """Measure every size in a separate process, and print."""
     options = _arguments()
     if missing := lab_missing():
         sys.exit("this needs: " + "; ".join(missing))
@@ -159,7 +159,7 @@ def _row(cost: Cost) -> tuple[str, ...]:
 
 
 def _print_sections(console: Console, cost: Cost) -> None:
-    """Print what each part of a period takes; the measuring itself is in it."""
+    """Print the time of each part of a period, the measuring included."""
     table = Table(box=None, header_style="bold", title=f"{cost.options.routers} routers, a period")
     table.add_column("part")
     table.add_column("us a router", justify="right")

@@ -1,6 +1,6 @@
 """The host of `benchmarks.xtc.cost`: real groups and interfaces, and routers that are simulated.
 
-What they take is charged to the plant: the daemon's CPU time is the process's without it.
+Their CPU time is charged to the plant: the daemon's is that of the process without it.
 """
 
 import math
@@ -32,10 +32,10 @@ OFFERED: Final = 150e3
 PER_CPU: Final = 300e3
 """Packets/s that a router forwards with a whole CPU."""
 NOISE: Final = 0.03
-"""Standard deviation of what it forwards in a second, so that caps change from tick to tick."""
+"""Standard deviation of its throughput in a second, so that caps change from tick to tick."""
 FRAME: Final = 64
 _READ: Final = ("cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.stat", "cpuacct.usage")
-"""What the daemon reads of a group in each period, as far as its cgroup version has it."""
+"""Files of a group that the daemon reads in each period, if its cgroup version has them."""
 _HEADER: Final = (
     "Inter-|   Receive                                                |  Transmit\n"
     " face |bytes    packets errs drop fifo frame compressed multicast"
@@ -44,14 +44,14 @@ _HEADER: Final = (
 
 
 class Bill:
-    """The CPU time of the loop's thread that is the plant's and not the daemon's."""
+    """The plant's part of the loop thread's CPU time."""
 
     def __init__(self) -> None:
         self.plant = 0.0
 
     @contextmanager
     def of_plant(self) -> Iterator[None]:
-        """Charge what happens within to the plant."""
+        """Charge the time within the context to the plant."""
         start = time.thread_time()
         yield
         self.plant += time.thread_time() - start
@@ -59,11 +59,11 @@ class Bill:
 
 @dataclass
 class Router:
-    """One simulated router: what it was given, and what its counters show."""
+    """One simulated router: its settings, and its counters."""
 
     cap: CapFraction | None = None
     shield: float = math.inf
-    """What its shield lets by, in packets/s."""
+    """Limit of its shield, in packets/s."""
     forwarded: float = 0.0
     received: float = 0.0
     dropped: float = 0.0
@@ -73,7 +73,7 @@ class Router:
     throttled: int = 0
 
     def advance(self, dt: float, noise: float) -> None:
-        """Let time pass."""
+        """Advance time."""
         cap = 1.0 if self.cap is None else self.cap
         let_by = min(OFFERED, self.shield)
         throughput = min(let_by, PER_CPU * cap * noise)
@@ -86,7 +86,7 @@ class Router:
 
 
 class Host:
-    """Pays for a reading of the kernel's file, then answers with the simulated routers'."""
+    """A file that pays for reading the kernel's, then returns the simulated routers' text."""
 
     def __init__(self, names: list[str], bill: Bill, *, kernel: bool = True) -> None:
         self.routers: Mapping[str, Router] = {name: Router() for name in names}
@@ -107,7 +107,7 @@ class Host:
     def _text(self, now: Seconds) -> bytes:
         dt = 0.0 if self._at is None else now - self._at
         self._at = now
-        if int(now) != self._second:  # however often it is read, the noise is a second's
+        if int(now) != self._second:  # the noise changes once a second, however often it is read
             self._second = int(now)
             self._noise = [max(0.5, self._random.gauss(1, NOISE)) for _ in self.routers]
         for router, noise in zip(self.routers.values(), self._noise, strict=True):
@@ -121,7 +121,7 @@ class Host:
 
 
 def _lines(name: str, router: Router) -> str:
-    """Return a router's two interfaces as the kernel writes them: half comes by each."""
+    """Return a router's two interfaces as the kernel writes them: half arrives on each."""
     out, into = int(router.forwarded / 2), int(router.received / 2)
     return "".join(
         f"{name + end:>6}: {out * FRAME:7} {out:7}    0    0    0     0          0         0"
@@ -131,7 +131,7 @@ def _lines(name: str, router: Router) -> str:
 
 
 class BothShields(RouterShields):
-    """Real shields, which see no packets, and the simulated routers that they keep packets from."""
+    """Real shields, which see no packets, and their simulated routers."""
 
     def __init__(self, routers: Mapping[str, Router]) -> None:
         super().__init__()
@@ -190,9 +190,9 @@ class ToldShields:
 
 
 def read_alone(groups: Sequence[Path], periods: int = 5) -> float:
-    """Return the CPU seconds that reading one group's files takes, once a second, and no more.
+    """Return the CPU seconds for reading one group's files once a second.
 
-    That is what the kernel and a call of Python for each file take: nothing is parsed or decided.
+    That is the cost of the kernel and of one Python call per file: nothing is parsed or decided.
     """
     files = [KeptFile(str(path)) for group in groups for path in _files(group)]
     spent = 0.0
@@ -207,14 +207,14 @@ def read_alone(groups: Sequence[Path], periods: int = 5) -> float:
 
 def _files(group: Path) -> list[Path]:
     mount = cgroups.find_root()
-    assert mount is not None  # the lab's requirements have been looked at
+    assert mount is not None  # the lab's requirements are checked already
     places = (group, mount.parent / "cpuacct" / group.relative_to(mount))
     paths = [place / name for place in dict.fromkeys(places) for name in _READ]
     return [path for path in paths if path.exists()]
 
 
 class BothActuators:
-    """A real quota on an empty group, and the simulated router that answers to it."""
+    """A real quota on an empty group, and the simulated router that obeys it."""
 
     slow = False
 
@@ -243,7 +243,7 @@ class BothActuators:
         return self._real.applied()
 
     def apply(self, cap: CapFraction) -> CapFraction:
-        """Write the real cap, and let the simulated router know."""
+        """Write the real cap, and set the simulated router's."""
         self._router.cap = self._real.apply(cap)
         return self._router.cap
 
@@ -258,14 +258,14 @@ class BothActuators:
 
 
 class Decided(BothActuators):
-    """A simulated router alone; the real group says what it was before, and no more."""
+    """A simulated router alone; the real group only provides the original."""
 
     def applied(self) -> CapFraction | None:
         """The simulated cap."""
         return self._router.cap
 
     def apply(self, cap: CapFraction) -> CapFraction:
-        """Let the simulated router know."""
+        """Set the simulated router's cap."""
         self._router.cap = cap
         return cap
 
@@ -280,10 +280,10 @@ def _usage(router: Router) -> CpuUsage:
 
 @contextmanager
 def control_groups(count: int) -> Iterator[list[Path]]:
-    """Make so many control groups with a quota, and with CPU time where that is counted apart."""
+    """Make control groups with a quota, and with CPU time if that is counted separately."""
     mount = cgroups.find_root()
-    assert mount is not None  # the lab's requirements have been looked at
-    # A host of today counts CPU time where it caps; one of cgroup v1 may keep two hierarchies.
+    assert mount is not None  # the lab's requirements are checked already
+    # cgroup v2 counts CPU time in the capped group; v1 may have two hierarchies.
     tops = [cgroups.create_top(mount, PREFIX)]
     if (accounting := mount.parent / "cpuacct").is_dir() and accounting != mount:
         tops.append(accounting / PREFIX)
@@ -299,10 +299,10 @@ def control_groups(count: int) -> Iterator[list[Path]]:
 
 @contextmanager
 def interfaces(names: list[str]) -> Iterator[None]:
-    """Enter a namespace of its own with two interfaces, the ends of a veth, for each router."""
+    """Enter a new namespace with two interfaces, the ends of a veth, for each router."""
     namespaces.create(PREFIX)
     try:
-        netns.setns(PREFIX)  # this process is here for nothing else
+        netns.setns(PREFIX)  # this process has no other task
         with IPRoute() as route:
             for name in names:
                 route.link("add", ifname=f"{name}.0", kind="veth", peer={"ifname": f"{name}.1"})

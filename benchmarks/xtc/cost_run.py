@@ -61,23 +61,23 @@ with Client(Path(sys.argv[1])) as client:
 
 @dataclass(frozen=True)
 class Options:
-    """What is run."""
+    """Settings of a run."""
 
     routers: int
     seconds: int
     subscribed: bool = False
-    """Whether somebody listens to the telemetry."""
+    """Whether the telemetry has a subscriber."""
     sections: bool = False
-    """Whether it is measured where the time goes, which takes time itself."""
+    """Whether to measure the time by section, which takes time itself."""
     shield: bool = True
     """Whether a shield is in force on every router."""
     kernel: bool = True
-    """Whether files are read and caps and shields set; else loops decide on what is simulated."""
+    """Whether files are read and caps and shields set; else loops decide on simulated values."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a daemon of so many routers costs."""
+    """Cost of a daemon of a number of routers."""
 
     options: Options
     cpu_share: float
@@ -90,11 +90,11 @@ class Cost:
     ticks_cpu: list[float]
     """The same of CPU time."""
     shields: int
-    """Routers whose shield was in force at the end."""
+    """Routers with a shield in force at the end."""
     sections: dict[str, float] = field(default_factory=dict)
-    """Seconds a period by part, means of all periods; empty where it was not asked for."""
+    """Seconds a period by part, means of all periods; empty if not requested."""
     system_share: float = 0.0
-    """Of one core, by all threads: the part of cpu_share that system calls took."""
+    """Of one core, by all threads: the part of cpu_share in system calls."""
     calls: float = 0.0
     """Calls of read(2) and write(2) and their like a tick, by all threads."""
     files_s: float = 0.0
@@ -102,17 +102,17 @@ class Cost:
 
     @classmethod
     def read(cls, fields: dict[str, Any]) -> Self:
-        """Return what another process has measured."""
+        """Return the result of another process."""
         return cls(**fields | {"options": Options(**fields["options"])})
 
     def tick_ms(self, share: float, *, cpu: bool) -> float:
-        """Return the time that so many of the ticks took at most."""
+        """Return the time that this share of the ticks does not exceed."""
         ticks = self.ticks_cpu if cpu else self.ticks
         return ticks[min(len(ticks) - 1, round(len(ticks) * share))] * 1e3
 
 
 class Ticks:
-    """Stands where the histogram does, and keeps every duration without the plant's part."""
+    """Replacement for the histogram that keeps every duration without the plant's part."""
 
     def __init__(self, bill: Bill, sections: Sections) -> None:
         self.wall: list[float] = []
@@ -121,7 +121,7 @@ class Ticks:
 
     @contextmanager
     def time(self) -> Iterator[None]:
-        """Measure what happens within."""
+        """Measure the time within the context."""
         start, cpu, plant = time.perf_counter(), time.thread_time(), self._bill.plant
         yield
         not_ours = self._bill.plant - plant
@@ -131,7 +131,7 @@ class Ticks:
 
 
 def measure(options: Options) -> Cost:
-    """Run a daemon of so many routers in this process."""
+    """Run a daemon of a number of routers in this process."""
     with ExitStack() as stack:
         groups = stack.enter_context(control_groups(options.routers))
         stack.enter_context(interfaces([group.name for group in groups]))
@@ -194,7 +194,7 @@ def _shield(options: Options, host: Host) -> BothShields | ToldShields | None:
 
 
 class _Meter(threading.Thread):
-    """Waits until all routers are held, meters the process for a while, and stops it."""
+    """Wait until all routers are held, meter the process for some time, and stop it."""
 
     def __init__(
         self, options: Options, bill: Bill, ticks: Ticks, sections: Sections, manager: Manager
@@ -264,12 +264,12 @@ class _Meter(threading.Thread):
 
     def _loop(self) -> float:
         thread = threading.main_thread().ident
-        assert thread is not None  # it runs
+        assert thread is not None  # the daemon is running
         return self._spent(time.clock_gettime(time.pthread_getcpuclockid(thread)))
 
 
 def _in_kernel() -> float:
-    """Return the CPU seconds of this process in the kernel: a sample, which takes time to tell."""
+    """Return this process's CPU seconds in the kernel; sampled, so precise only over time."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_stime
 
 
@@ -281,9 +281,9 @@ def _calls() -> int:
 
 @contextmanager
 def _subscriber(runtime: Path) -> Iterator[None]:
-    """Have another process listen to the telemetry."""
+    """Subscribe to the telemetry from another process."""
     command = [sys.executable, "-c", _LISTEN, str(runtime)]
-    listener = subprocess.Popen(command, stderr=subprocess.DEVNULL)  # the end of the daemon, told
+    listener = subprocess.Popen(command, stderr=subprocess.DEVNULL)  # hide its error at the end
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""Where a daemon's time goes: its functions, each without those of them that it calls."""
+"""A daemon's time by function, each without the measured functions that it calls."""
 
 import time
 from collections import defaultdict
@@ -31,22 +31,22 @@ SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class Sections:
-    """Measures the loop's thread between two ticks; what a version does not have is left out."""
+    """Measure the loop's thread between two ticks; functions missing in a version are left out."""
 
     def __init__(self) -> None:
         self._open: list[float] = []
-        """Time of the calls within each call under way."""
+        """Time of nested calls, for each active call."""
         self._spent: dict[str, float] = defaultdict(float)
         self._ticks: list[dict[str, float]] = []
 
     def install(self) -> None:
-        """Have the functions measured from here on."""
+        """Start to measure the functions."""
         for name, places in SECTIONS.items():
             for place in places:
                 self._wrap(name, place)
 
     def end_tick(self) -> None:
-        """Note what was spent since the tick before."""
+        """Record the time since the previous tick."""
         self._ticks.append(dict(self._spent))
         self._spent.clear()
 

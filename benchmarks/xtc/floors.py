@@ -1,15 +1,15 @@
 """CPU floors: two held routers and a hog on one CPU, with caps alone and with caps and weights.
 
-Set-up: two routers in user space and a process that wants all CPU that it can get, each in a
-control group of its own, side by side in one parent group, pinned to one CPU. Sources, sinks and
-the daemon have the other CPU, where sources go before all else. Each packet is compared with a
-chain of filters as it leaves its router. The forwarder pays for that, so that its CPU is what
-limits a router. Setpoints are 60 and 20 % of what one router forwards alone, and a third more than
-its setpoint is sent to each. In turns, on one daemon: weights are kept as they are, the same for
-all three; the daemon weighs the routers by what their setpoints need.
+Set-up: two routers in user space and a process that wants all CPU that it can get, each in its own
+control group below one parent group, pinned to one CPU. Sources, sinks and the daemon have the
+other CPU, with precedence for sources. A chain of filters checks each packet as it leaves its
+router. The forwarder pays for that, so that its CPU limits a router. Setpoints are 60 and 20 % of
+one router's throughput alone, and each router's load is a third above its setpoint. In turns, on
+one daemon: weights are left the same for all three; the daemon weights the routers by what their
+setpoints need.
 
 The parent group has the largest weight in both turns, as an operator gives it to the slice of
-routers, so that what else runs on the machine does not count.
+routers, so that other programs on the machine do not matter.
 """
 
 import argparse
@@ -38,15 +38,15 @@ from xtc.wire import Activate, Deactivate
 
 PREFIX: Final = "xtcfloors"
 SHARES: Final = {"gold": 0.6, "silver": 0.2}
-"""Setpoints, of what one router forwards alone."""
+"""Setpoints, as shares of one router's throughput alone."""
 WAYS: Final = {"caps": "keep", "caps and floors": "auto"}
-"""What the routers' weights are, by way."""
+"""Weights of the routers, by way."""
 OFFERED: Final = 1.33
-"""Of its setpoint, what is sent to a router."""
+"""Load of a router, as a multiple of its setpoint."""
 TOO_MUCH: Final = 300e3
 """Packets/s that no router of this bench forwards."""
 COMPARISONS: Final = 6_000
-"""With which each packet is compared on its way out of a router."""
+"""Filters that check each packet on its way out of a router."""
 FOREMOST: Final = -20
 """The nice value of sources."""
 GOAL: Final = 0.05
@@ -58,12 +58,12 @@ class Alone:
 
     pps: float
     cpu: float
-    """What its forwarder used; well below 1, and it was the source that was too slow."""
+    """CPU use of its forwarder; well below 1, the source was too slow."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """One way for so many seconds; rates in packets/s."""
+    """One way over some seconds; rates in packets/s."""
 
     round: int
     way: str
@@ -76,7 +76,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Median:
-    """What a way makes of one router's setpoint, as the median of its turns."""
+    """Result of a way for one router's setpoint, the median of its turns."""
 
     way: str
     router: str
@@ -90,7 +90,7 @@ class Median:
 
     @property
     def reached(self) -> bool:
-        """Whether it is as near to its setpoint as it should be."""
+        """Whether it is close enough to its setpoint."""
         return abs(self.error) <= GOAL
 
 
@@ -118,7 +118,7 @@ class Bench:
         self._hog: Program | None = None
 
     def alone(self, seconds: float) -> Alone:
-        """Return what one router forwards with the CPU to itself."""
+        """Return one router's throughput with the CPU to itself."""
         with self._flood("gold", TOO_MUCH):
             time.sleep(2.0)
             begun, before = time.monotonic(), self._used("gold")
@@ -126,7 +126,7 @@ class Bench:
             return Alone(pps, (self._used("gold") - before) / (time.monotonic() - begun))
 
     def turn(self, number: int, way: str, settle: float, seconds: float) -> Turn:
-        """Hold both routers one way beside the hog, which runs already."""
+        """Hold both routers one way next to the hog, which is already running."""
         assert self._hog is not None  # hogged() has begun it
         self._rig.reconfigure(configured(self._lab.routers.values(), WAYS[way]))
         time.sleep(settle)
@@ -136,7 +136,7 @@ class Bench:
         return Turn(number, way, means, self._weights(), hog)
 
     def hold(self, setpoints: dict[str, float], running: ExitStack) -> None:
-        """Begin to send to both routers, and hold them beside the hog."""
+        """Begin to send to both routers, and hold them next to the hog."""
         for name, setpoint in setpoints.items():
             running.enter_context(self._flood(name, OFFERED * setpoint))
             self._rig.client.call(Activate(name, setpoint))
@@ -201,7 +201,7 @@ def _prefer(group: Path) -> None:
 
 
 def run(rounds: int, settle: float, seconds: float) -> tuple[Alone, list[Turn]]:
-    """Return what one router forwards alone, and all turns."""
+    """Return one router's throughput alone, and all turns."""
     with Lab(PREFIX) as lab:
         for name in SHARES:
             lab.add_router(name, "user-space").set_packet_cost(0, COMPARISONS)
@@ -217,7 +217,7 @@ def run(rounds: int, settle: float, seconds: float) -> tuple[Alone, list[Turn]]:
 
 
 def setpoints_of(alone: float) -> dict[str, float]:
-    """Return the setpoints, where one router alone forwards so much."""
+    """Return the setpoints for one router's throughput alone."""
     return {name: share * alone for name, share in SHARES.items()}
 
 

@@ -1,8 +1,8 @@
-"""Where packets go that a kernel router's shield lets by and that do not leave the router.
+"""Where packets are lost that pass a kernel router's shield but do not leave the router.
 
-A kernel router is held behind its shield at several periods. Each hop is counted by the kernel
-over the same seconds: what the host's end sent and dropped (its veth's ring was full), what the
-router received, what it dropped inside, and what left it.
+A kernel router is held behind its shield at several periods. The kernel counts each hop over the
+same seconds: packets that the host's end sent and dropped (its veth's ring was full), that the
+router received and dropped inside, and that left it.
 """
 
 import argparse
@@ -32,7 +32,7 @@ class Held:
 
     period_s: float
     share: float
-    """Of what it forwards uncapped."""
+    """As a share of its uncapped throughput."""
     setpoint_pps: float
     cap: float
 
@@ -43,7 +43,7 @@ class Hops:
 
     held: Held
     let_by: float
-    """What came to the router's veth: sent into it, or dropped there."""
+    """Packets at the router's veth: sent into it, or dropped there."""
     ring_full: float
     inside: float
     """Received by the router and not forwarded."""
@@ -63,7 +63,7 @@ def counters(netns: str) -> dict[str, dict[str, int]]:
 
 
 def watched(router: Router, dom0: str, seconds: float) -> tuple[dict[str, int], float]:
-    """Return what was counted at each hop, and in how many seconds."""
+    """Return the counts at each hop, and the seconds."""
     (towards, back), (first, last) = router.host_interfaces, router.inner_interfaces
     names = {
         "sent": (dom0, towards, "tx"),

@@ -1,8 +1,8 @@
 """The laws side by side on simulated hosts: settling, mean error and relative RMSE.
 
-Everything here is simulated: Eq. 1 around the curve of a model file, one sample a second. The
-paper's host first, with fine and with whole-percent caps; then the same law on a hinge and on a
-log host, with gain errors, a delay and a thief.
+Everything here is simulated: Eq. 1 around the curve of a model file, one sample a second. First the
+paper's host, with fine and with whole-percent caps; then the same law on a hinge and on a log host,
+with gain errors, a delay and a thief.
 """
 
 import argparse
@@ -42,7 +42,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Trouble:
-    """What a run is put through."""
+    """Conditions of a run."""
 
     name: str
     gain: float = 1.0

@@ -1,9 +1,9 @@
 """The loop on real packets: default law against the fixed cap, for both kinds of router.
 
 For each kind and each setpoint (a share of the uncapped throughput) and each run: the router is
-released, activated and held; then the cap that the loop used on average is fixed, and the same
-number of seconds is measured beside it. At last a disturbance: a thief of 15 % of the cap for the
-user-space router, a long filter chain for the kernel's router.
+released, activated and held; then the loop's mean cap is fixed, and measured for the same number of
+seconds. At the end a disturbance: a thief of 15 % of the cap for the user-space router, a long
+filter chain for the kernel's router.
 """
 
 import argparse
@@ -42,14 +42,14 @@ THEFT = 0.15
 
 @dataclass(frozen=True)
 class Run:
-    """One setpoint held once, and the fixed cap beside it."""
+    """One setpoint held once, and the fixed cap for comparison."""
 
     kind: str
     share: float
     setpoint_pps: float
     settling_s: float | None
     mean_error: float | None = None
-    """Over 30 s; None in a brief run, as all that follows."""
+    """Over 30 s; None in a brief run, like all that follow."""
     relative_rmse: float | None = None
     fixed_relative_rmse: float | None = None
     cap: float | None = None
@@ -57,7 +57,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Disturbed:
-    """What a disturbance did to the loop, and to the fixed cap."""
+    """Effect of a disturbance on the loop, and on the fixed cap."""
 
     kind: str
     setpoint_pps: float
@@ -80,7 +80,7 @@ class Bench:
         return mean(self._rig.recording.throughput(self._vr)[-4:])
 
     def run(self, share: float, top: float, *, full: bool) -> Run:
-        """Hold the router once; in a full run, then fix its mean cap and measure beside it."""
+        """Hold the router once; in a full run, then fix its mean cap and measure that."""
         setpoint = share * top
         self._rig.client.call(Deactivate(self._vr))
         self._rig.wait_for_ticks(3)
@@ -145,7 +145,7 @@ class Bench:
         return statistics.fmean(caps)
 
     def _fixed(self, cap: float) -> Samples:
-        """Fix a cap behind the paused loop's back and measure."""
+        """Fix a cap while the loop is paused, and measure."""
         self._rig.client.call(Pause(self._vr))
         self._spec_actuator_apply(cap)
         self._rig.wait_for_ticks(2)
@@ -163,7 +163,7 @@ class Bench:
             else CgroupSpec(path=str(router.cgroup))
         )
         actuator = open_actuator(spec)
-        for _ in range(4):  # a deadline cap finds its threads' shares as it is applied
+        for _ in range(4):  # applying a deadline cap determines its threads' shares
             actuator.apply(CapFraction(cap))
             time.sleep(0.3)
 

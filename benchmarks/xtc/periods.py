@@ -1,9 +1,9 @@
 """The loop at short periods on real packets: 0.1, 0.2 and 1 s, and a fixed cap sampled alike.
 
-For each kind of router and each period, with the shield and without it, in turn and several times
-over: the router is held at one setpoint, stepped to another and back, and then left at a fixed cap
-(the mean that the loop used). The same seconds are measured of each. Raw samples go to a file,
-from which `--from` prints the table again.
+For each kind of router and each period, with the shield and without it, in turn and repeatedly: the
+router is held at one setpoint, stepped to another and back, and then left at a fixed cap (the
+loop's mean). All are measured for the same number of seconds. Raw samples go to a file, from which
+`--from` prints the table again.
 """
 
 import argparse
@@ -33,18 +33,18 @@ PERIODS = (0.1, 0.2, 1.0)
 SHARES = (0.1, 0.3, 0.6)
 """Setpoints, of the uncapped throughput."""
 STEP = 2.0
-"""What a setpoint is stepped by, down from it and back up."""
+"""Factor of the setpoint's step, down from it and back up."""
 RATES: dict[RouterKind, float] = {"user-space": 200e3, "kernel": 300e3}
 """Packets/s offered to each kind of router."""
 SETTLED = 5
-"""Periods left out of what counts."""
+"""Periods left out at the start."""
 HELD_S = 8.0
 """Seconds that count of each way; at 1 s, at least `LEAST` samples."""
 LEAST = 15
 BAND = 0.10
 """A sample is right within this of the setpoint, or within thrice the fixed cap's RMSE ..."""
 WIDEST = 0.3
-"""... but no more than this: what scatters by more is not said to have settled at all."""
+"""... but no more than this: throughput that scatters by more never counts as settled."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Run:
 
     @property
     def settling(self) -> tuple[int | None, int | None]:
-        """Periods after the step down and the step up until the throughput is as it is to be."""
+        """Periods after the step down and the step up until the throughput is right."""
         band = min(max(BAND, 3 * self.rmse[1]), WIDEST)
         lower = _settled(self.down, self.setpoint_pps / STEP, band)
         return lower, _settled(self.up, self.setpoint_pps, band)
@@ -146,7 +146,7 @@ class Bench:
         """Fix a cap behind the paused loop's back and measure."""
         self._rig.client.call(Pause(self._vr))
         actuator = open_actuator(_spec(self._router), loop_s=self._period)
-        for _ in range(4):  # a deadline cap finds its threads' shares as it is applied
+        for _ in range(4):  # applying a deadline cap determines its threads' shares
             actuator.apply(CapFraction(cap))
             time.sleep(0.3)
         values, _ = self._measured()
@@ -226,7 +226,7 @@ def _row(group: list[Run]) -> list[str]:
 
 
 def main() -> None:
-    """Measure, or read what was measured, and print."""
+    """Measure, or read earlier measurements, and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", type=Path, help="file for the raw results")
     parser.add_argument("--from", type=Path, dest="source", help="print what this file holds")

@@ -1,4 +1,4 @@
-"""The loop on libvirt's platforms: how long a cap takes, how fast and how well setpoints are held.
+"""The loop on libvirt's platforms: delay of a cap, and speed and precision of the loop.
 
 LXC and QEMU (emulated, no KVM) under a private libvirtd, one router at a time, side by side in one
 run; Xen's figures come from `make test-xen`, since they need a machine that boots Xen.

@@ -1,9 +1,9 @@
 """Which laws keep the promise of a setpoint, under which loads, with the shield and without it.
 
 Everything here is simulated (`benchmarks.xtc.promise_rig`): the paper's host, a setpoint of 20 kp/s
-with the default burst, five minutes a run. `fixed cap` is no law: the cap that the host's model has
-for the setpoint. Packets over and under the promise, and seconds in breach, are counted in steps of
-50 ms from the first second on.
+with the default burst, five minutes a run. `fixed cap` is not a law but the model's cap for the
+setpoint. Packets over and under the promise, and seconds in breach, are counted in steps of 50 ms
+from the first second on.
 """
 
 import argparse
@@ -32,12 +32,12 @@ RAW, PAGE = DOCS / "measured" / "promise.json", DOCS / "reference" / "promise.md
 BEGIN, END = "<!-- tables of benchmarks.xtc.promise -->", "<!-- end of the tables -->"
 SECONDS = 300
 SKIPPED = 10
-"""Seconds that the peak and the seconds around the setpoint leave out."""
+"""Seconds at the start that peak and out-of-range seconds ignore."""
 SETPOINT = 20e3
 FLOOD = 60e3
 PAPER = bundled_host("paper").curve
 LINE = ThroughputCurve(tuple((CapFraction(n / 2), PacketsPerSecond(n * 50e3)) for n in (1, 2)))
-"""A host whose CPU is worth 100 kp/s, for routers that share one."""
+"""A host with a CPU for 100 kp/s, for routers that share one."""
 LAWS: dict[str, Callable[[float, ThroughputCurve], Law[Any]]] = {
     "default": lambda *_: AdaptiveLaw(),
     "pi": lambda *_: PaperLaw(PI),
@@ -64,7 +64,7 @@ class Result:
     under_promise_packets: float
     breach_seconds: float
     mean_error: float | None
-    """Of the seconds in which the setpoint was wanted all the time; None where there is none."""
+    """Of the seconds in which the setpoint was wanted all the time; None if there are none."""
     peak_error: float
     """Of the busiest second after the first ten."""
     seconds_above: int
@@ -82,10 +82,10 @@ class Case:
     setpoints: tuple[float, ...] = (SETPOINT,)
     curve: ThroughputCurve = PAPER
     cpus: float | None = None
-    """What the routers share; None is a CPU for each."""
+    """CPUs that the routers share; None is a CPU for each."""
     efficiency: Callable[[float], float] = always
     polls: bool = False
-    """Whether its routers use all the CPU that they get, whatever arrives."""
+    """Whether its routers use all the CPU that they get, regardless of load."""
 
 
 def _blind(load: Load) -> Callable[[], Source]:
@@ -151,7 +151,7 @@ CASES = (
 
 
 def results(laws: tuple[str, ...], cases: tuple[Case, ...], seconds: int) -> Iterator[Result]:
-    """Run everything that the tables show, with and without the shield by turns."""
+    """Run everything that the tables show, with and without the shield in turns."""
     for case in cases:
         for law in laws:
             for shield in (False, True):
@@ -204,14 +204,14 @@ def _result(name: str, law: str, router: Router) -> Result:
 
 
 def _kept(result: Result) -> str:
-    """Return what was too much and too little, in per mille of what was wanted, and the seconds."""
+    """Return the excess and the shortfall, in per mille of the wanted packets, and the seconds."""
     over = 1e3 * result.over_promise_packets / result.wanted_packets
     under = 1e3 * result.under_promise_packets / result.wanted_packets
     return f"{over:.3g} / {under:.3g} / {result.breach_seconds:.3g}"
 
 
 def _seconds(result: Result) -> str:
-    """Return what the seconds show, as trials of laws are usually told."""
+    """Return the usual figures of a law's trial, from the seconds."""
     mean = "-" if result.mean_error is None else f"{100 * result.mean_error:+.1f}"
     return (
         f"{mean} / {100 * result.peak_error:+.0f} / {result.seconds_above} / {result.seconds_below}"
@@ -249,13 +249,13 @@ def _rows(
 
 
 def with_tables(page: str, found: list[Result]) -> str:
-    """Return a page with these tables in the place of its own."""
+    """Return a page with its tables replaced by these."""
     begin, rest = page.split(BEGIN)
     return f"{begin}{BEGIN}\n\n{markdown(found)}\n\n{END}{rest.split(END)[1]}"
 
 
 def as_json(found: list[Result]) -> str:
-    """Return the raw results, one a line."""
+    """Return the raw results, one per line."""
     rows = ",\n".join(json.dumps(asdict(result)) for result in found)
     return f"[\n{rows}\n]\n"
 

@@ -1,8 +1,8 @@
-"""A line of real packets for the promise benchmark: loads that are sent, and what passed.
+"""Real packets for the promise benchmark: senders of loads, and counters of what passed.
 
-The lab's machines stand beside Dom0, so that Dom0's `eth0` and `eth1` count what is offered and
-the routers' `vif`s what is forwarded, in both directions. Both are read every 20 ms, and each step
-is judged by the promise's own account (`xtc.control.promise`).
+The lab's machines are connected to Dom0, so that Dom0's `eth0` and `eth1` count the offered load
+and the routers' `vif`s the throughput, in both directions. Both are read every 20 ms, and the
+promise's own accounting (`xtc.control.promise`) evaluates each step.
 """
 
 import threading
@@ -23,9 +23,9 @@ from xtc.measure.meter import parse
 from xtc.simulation.loads import Load
 
 PLAY_S: Final = 0.01
-"""How often a sender gets its rate."""
+"""Interval at which a sender gets its rate."""
 COUNT_S: Final = 0.02
-"""How often the counters are read."""
+"""Interval of readings of the counters."""
 
 
 class Counted(NamedTuple):
@@ -39,7 +39,7 @@ class Counted(NamedTuple):
 
 
 class Player:
-    """Sends each router its load, from an instant on; as a context manager."""
+    """A context manager that sends each router its load, from an instant on."""
 
     def __init__(self, loads: Sequence[tuple[Source, Load]]) -> None:
         """Take the source and the load of each router."""
@@ -60,9 +60,9 @@ class Player:
             source.set_rate(0.0)
 
     def shares(self, begin: float, end: float) -> list[float]:
-        """Return what part of all that is sent between two instants is each router's.
+        """Return each router's share of all that is sent between two instants.
 
-        What nobody sends here (TCP) is the first router's.
+        Traffic sent elsewhere (TCP) is the first router's.
         """
         spans = (max(0.0, begin - self.began), max(0.0, end - self.began))
         each = [load.sent(spans[1]) - load.sent(spans[0]) for _, load in self._loads]
@@ -82,7 +82,7 @@ class Player:
 
 
 class Counters:
-    """Reads Dom0's counters every 20 ms, as a context manager."""
+    """A context manager that reads Dom0's counters every 20 ms."""
 
     def __init__(self, pid: int, routers: Sequence[Router]) -> None:
         """Count in the network namespace of a process."""
@@ -115,19 +115,19 @@ class Counters:
 
 @dataclass
 class Kept:
-    """What one router kept of its promise, by the counters."""
+    """Account of one router's promise, from the counters."""
 
     setpoint: Setpoint
     account: Account = Account()
     wanted: float = 0.0
     delivered: float = 0.0
     longest_step_s: float = 0.0
-    """The longest time between two readings: what the machine hid of the promise."""
+    """The longest time between two readings: a blind spot of the account."""
     seconds: list[float] = field(default_factory=list)
     """Packets that were forwarded in each second."""
 
     def add(self, at: float, dt: float, offered: float, delivered: float) -> None:
-        """Judge one step; `at` is its end, in seconds since the first."""
+        """Evaluate one step; `at` is its end, in seconds since the first."""
         self.account = judged(
             self.account, self.setpoint, Seconds(dt), delivered=delivered, offered=offered
         )
@@ -145,12 +145,12 @@ def kept(
     since: float,
     until: float,
 ) -> list[Kept]:
-    """Return what each router kept of its promise from one instant to another.
+    """Return the account of each router's promise from one instant to another.
 
     Args:
         counted: the readings.
         setpoints: of the routers, in the order of their counters.
-        shares: tells what part of the offered packets between two instants is each router's.
+        shares: returns each router's part of the offered packets between two instants.
         since: when the promise began.
         until: when it ended.
     """

@@ -8,8 +8,8 @@
 
 A real router of the lab between two machines, the real daemon, the default law and burst. Each load
 begins two seconds before the router is activated: the daemon begins with what it learned under the
-load before. The promise counts from the moment at which `activate` was answered, by counters that
-this program reads itself every 20 ms (`benchmarks.xtc.promise_line`). TCP is iperf3's.
+load before. The promise counts from the answer to `activate`, by counters that this program reads
+every 20 ms (`benchmarks.xtc.promise_line`). TCP is iperf3's.
 """
 
 import argparse
@@ -45,27 +45,27 @@ SETPOINTS: Final = (10e3, 7e3)
 FLOOD: Final = 30e3
 SECONDS: Final = 20.0
 BEFORE_S: Final = 2.0
-"""So long a load is sent before the router is activated."""
+"""Seconds of load before the router is activated."""
 BETWEEN_S: Final = 3.0
 WORK: Final[dict[RouterKind, tuple[int, int]]] = {
     "user-space": (3_000, 20_000),
     "kernel": (60, 400),
 }
-"""Comparisons in filters that each packet of a router takes: few, and many."""
+"""Filter comparisons per packet of a router: few, and many."""
 WAYS: Final = ("shield", "cap")
 KINDS: Final[tuple[RouterKind, ...]] = ("user-space", "kernel")
 
 
 @dataclass(frozen=True)
 class Case:
-    """What is sent to one router or two."""
+    """The load of one router or two."""
 
     name: str
     loads: tuple[Load, ...] = ()
     flows: int = 0
-    """Of TCP, beside the loads."""
+    """Flows of TCP, next to the loads."""
     work: tuple[int, int, int] = (0, 0, 0)
-    """How much each packet takes in each third of the time (`WORK`)."""
+    """Work per packet in each third of the time (`WORK`)."""
     seconds: float = SECONDS
 
 
@@ -121,7 +121,7 @@ class Bench:
         self._kind = self._routers[0].kind
 
     def run(self, case: Case) -> Iterator[Result]:
-        """Put the first routers, as many as there are loads, through one case."""
+        """Run one case on the first routers, as many as there are loads."""
         routers = self._routers[: max(1, len(case.loads))]
         setpoints = [Setpoint(rate) for rate, _ in zip(SETPOINTS, routers, strict=False)]
         with ExitStack() as running:
@@ -173,7 +173,7 @@ class Bench:
 
 
 def _set_work(router: Router, filters: int) -> None:
-    """Make each packet cost its router so many comparisons."""
+    """Set the number of comparisons per packet."""
     if router.kind == "kernel":
         router.set_path_weight(filters)
     else:
@@ -207,7 +207,7 @@ def _running(command: Sequence[str]) -> Iterator[None]:
 
 
 def measure(options: argparse.Namespace) -> Iterator[Result]:
-    """Run every case that is asked for, with the shield and without it."""
+    """Run every requested case, with the shield and without it."""
     chosen = [case for case in cases() if not options.load or case.name in options.load]
     for kind in options.kind or KINDS:
         for way in options.way or WAYS:
@@ -239,7 +239,7 @@ def show(results: Sequence[Result], console: Console) -> None:
 
 
 def _cells(one: Result) -> tuple[str, str, str]:
-    """Return per mille of what was wanted, and seconds; two rates as parts of the setpoint."""
+    """Return per mille of the wanted packets, and seconds; two rates as parts of the setpoint."""
     over = 1e3 * one.over_promise_packets / one.wanted_packets
     under = 1e3 * one.under_promise_packets / one.wanted_packets
     kept = f"{over:.3g} / {under:.3g} / {one.breach_seconds:.3g}"
@@ -248,7 +248,7 @@ def _cells(one: Result) -> tuple[str, str, str]:
 
 
 def main() -> None:
-    """Measure, or read what was measured, and print."""
+    """Measure, or read earlier measurements, and print."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,9 +1,9 @@
 """Simulated routers under the daemon's own loop, for `benchmarks.xtc.promise`.
 
 Each period is played in steps of 50 ms: load, shield (a token bucket), queue, CPU. At its end the
-real `xtc.control.instance.step` decides on a sample that was judged by the real
-`xtc.control.binding`. A router begins uncapped, as under a daemon, and its CPU is worth 3 % more or
-less (standard deviation) from one period to the next.
+real `xtc.control.instance.step` decides on a sample that the real `xtc.control.binding` has
+evaluated. A router begins uncapped, as under a daemon, and its CPU is worth 3 % more or less
+(standard deviation) from one period to the next.
 """
 
 import random
@@ -29,7 +29,7 @@ BOUNDS = Bounds(CapFraction(0.001), CapFraction(1.0))
 
 
 class Source(Protocol):
-    """Who sends to a router."""
+    """A sender to a router."""
 
     def offered(self, at: float, *, lost: bool) -> float:
         """Return the packets of the step that begins now.
@@ -43,7 +43,7 @@ class Source(Protocol):
 
 @dataclass
 class Blind:
-    """A load that does not mind what becomes of its packets."""
+    """A load that does not react to loss."""
 
     load: Load
 
@@ -54,7 +54,7 @@ class Blind:
 
 
 class Tcp:
-    """Flows over a round trip of 100 ms: they rise together, and a third halve where one loses."""
+    """Flows over a round trip of 100 ms: they rise together, and a third halve on a loss."""
 
     ROUND_TRIP = 2
     """Steps."""
@@ -86,7 +86,7 @@ class FixedCap:
     cap: CapFraction
 
     def start(self, cap: CapFraction | None) -> None:
-        """Know nothing."""
+        """Return an empty state."""
 
     def step(
         self, state: None, setpoint: float, sample: Sample, bounds: Bounds
@@ -98,7 +98,7 @@ class FixedCap:
 
 @dataclass(frozen=True)
 class Second:
-    """What a second came to, in packets."""
+    """Totals of a second, in packets."""
 
     offered: float
     delivered: float
@@ -107,7 +107,7 @@ class Second:
 
 
 def always(_: float) -> float:
-    """Return how many times its curve a router forwards: as it says."""
+    """Return a router's speed as a multiple of its curve's."""
     return 1.0
 
 
@@ -141,7 +141,7 @@ class Router:
         return 1.0 if self._caps is None else self._caps.caps[number * SLOTS // STEPS]
 
     def arrive(self, second: int, number: int) -> float:
-        """Let a step's packets come; return the CPUs that the router would use."""
+        """Deliver a step's packets; return the CPUs that the router would use."""
         at = second + number * DT
         offered = self.source.offered(at, lost=self._lost)
         reached = self.playing.arrive(offered, DT)
@@ -153,7 +153,7 @@ class Router:
         return min(self._cap(number), given.used_for(self.playing.waiting + reached))
 
     def forward(self, second: int, number: int, cpus: float) -> None:
-        """Let a step pass with at most so many CPUs."""
+        """Run a step with at most this many CPUs."""
         offered, reached = self._arrived
         given = self._given(second + number * DT, number, cpus)
         lost = self.playing.waiting + reached - given.forwards > QUEUE
@@ -166,7 +166,7 @@ class Router:
         return Given(cpus, enough, enough, self.polls)
 
     def end_second(self, second: int) -> None:
-        """Let the loop decide on what the second showed."""
+        """Let the loop decide on the second's sample."""
         totals = self.playing.totals
         self.seconds.append(Second(totals.offered, totals.delivered, self._always))
         cap = None if self._caps is None else self._caps.mean
@@ -182,7 +182,7 @@ class Router:
 
 
 def play(routers: Sequence[Router], seconds: int, cpus: float | None = None) -> None:
-    """Let routers run; those that share CPUs get equal parts of what others leave."""
+    """Run routers; those that share CPUs get equal parts of what others leave."""
     for second in range(seconds):
         for number in range(STEPS):
             wanted = [router.arrive(second, number) for router in routers]
@@ -194,7 +194,7 @@ def play(routers: Sequence[Router], seconds: int, cpus: float | None = None) -> 
 
 
 def shares(wanted: Sequence[float], cpus: float) -> list[float]:
-    """Return what each gets of some CPUs; what all want together may be had by all."""
+    """Return each one's part of some CPUs; if the sum of demands fits, all are met."""
     if sum(wanted) <= cpus:
         return [max(each, cpus - sum(wanted) + each) for each in wanted]
     given, left = [0.0] * len(wanted), cpus

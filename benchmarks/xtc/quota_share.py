@@ -1,10 +1,10 @@
-"""What share of a QEMU router's work each of libvirt's quotas covers, and what it then forwards.
+"""Share of a QEMU router's work that each of libvirt's quotas covers, and its throughput.
 
 A machine's packets cost CPU in its vCPUs and in QEMU's own threads, which carry them between the
-vCPUs and the host. `vcpu_quota` caps the former alone, `global_quota` both. A flooded router is
-capped by either in turn, and the CPU time of each kind of thread is read from the kernel. The
-machine is emulated (TCG): under KVM, and with vhost, the shares differ. Work that the host's kernel
-does for the router outside QEMU (bridge, tap) is in no quota's reach and not counted here.
+vCPUs and the host. `vcpu_quota` caps the former alone, `global_quota` both. The benchmark caps a
+flooded router by either in turn, and reads the CPU time of each kind of thread from the kernel. The
+machine is emulated (TCG): under KVM, and with vhost, the shares differ. No quota covers the
+kernel's work for the router outside QEMU (bridge, tap), and it is not counted here.
 """
 
 import argparse
@@ -34,7 +34,7 @@ SETTLING_S = 0.5
 
 @dataclass(frozen=True)
 class Sample:
-    """What a router did under one cap; CPU times as shares of one CPU."""
+    """A router under one cap; CPU times as shares of one CPU."""
 
     quota: str
     cap: float | None
@@ -44,7 +44,7 @@ class Sample:
 
     @property
     def vcpu_share(self) -> float:
-        """The share of the router's CPU time that its vCPUs took."""
+        """The vCPUs' share of the router's CPU time."""
         return self.vcpu_cpu / (self.vcpu_cpu + self.emulator_cpu)
 
     @property

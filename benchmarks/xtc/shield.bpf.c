@@ -1,5 +1,5 @@
-/* What the benchmark sets beside the shield: the same decision in native XDP, and a drop for which
- * nothing is decided, which shows what a packet has cost up to clsact. */
+/* Alternatives to the shield for comparison: the same decision in native XDP, and a drop without a
+ * decision, which shows the cost of a packet up to clsact. */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
 #include <bpf/bpf_helpers.h>

@@ -1,14 +1,14 @@
-"""What a dropped packet costs the host, in nanoseconds, by the way in which it is dropped.
+"""Cost of a dropped packet to the host, in nanoseconds, by the way it is dropped.
 
     python -m benchmarks.xtc.shield                        # as root; needs clang and libbpf-dev
     python -m benchmarks.xtc.shield --bridge               # the flood comes in by another port
     python -m benchmarks.xtc.shield --json results.json    # every round, for the table's raw data
 
-One sender pours UDP packets of 64 bytes into a veth whose other end is a router's, itself or, with
---bridge, from a namespace of its own through a port of the host's bridge. All ways take
-turns, round by round, so that the machine's moods meet all of them. What is measured is the CPU
-time of the sender and of the softirq thread of its CPU, a packet; "beyond" is that without what
-the packet has cost up to clsact ("path"), which no way on this interface can save.
+One sender floods a router's veth with UDP packets of 64 bytes, directly or, with --bridge, from
+another namespace through a port of the host's bridge. All ways take turns, round by round, so that
+changes of the machine affect all of them. The benchmark measures the CPU time of the sender and of
+the softirq thread of its CPU, per packet; "beyond" is that without the packet's cost up to clsact
+("path"), which no way on this interface can save.
 
 ways: none     no limit; the router drops all, as nothing is routed
       path     dropped by clsact without a decision
@@ -93,7 +93,7 @@ class _Vector(ctypes.Structure):
 
 
 class Sender:
-    """Sends batches of one UDP packet; what a limit drops counts as sent (udp(7))."""
+    """Send batches of one UDP packet; packets that a limit drops count as sent (udp(7))."""
 
     def __init__(self) -> None:
         self._payload = ctypes.create_string_buffer(22)
@@ -105,7 +105,7 @@ class Sender:
         self._sendmmsg = ctypes.CDLL(None, use_errno=True).sendmmsg
 
     def send(self, packets: int) -> None:
-        """Send so many packets, rounded down to whole batches."""
+        """Send a number of packets, rounded down to whole batches."""
         for _ in range(packets // BATCH):
             if self._sendmmsg(self._socket.fileno(), self._batch, BATCH, 0) != BATCH:
                 raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "sendmmsg")
@@ -134,7 +134,7 @@ def main() -> None:
 
 
 def _ways(compiled: Path) -> dict[str, tuple[Callable[[], object], Callable[[], object]]]:
-    """Return how each way is set up and taken down, in the host's namespace."""
+    """Return the set-up and removal of each way, in the host's namespace."""
     shield, tbf = product.Shield(), Limiter()
     return {
         "none": (lambda: None, lambda: None),
@@ -254,7 +254,7 @@ def _make_bridge() -> None:
 
 
 def _address(interface: str) -> None:
-    """Have packets for the router leave by an interface."""
+    """Route the router's packets by an interface."""
     router = _inside(ROUTER, _hardware_address)
     with IPRoute() as route:
         index = _bring_up(interface)

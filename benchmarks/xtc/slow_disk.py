@@ -1,8 +1,8 @@
-"""A disk that takes 200 ms for each fsync: how late the ticks of a host come while routers begin.
+"""A disk that takes 200 ms for each fsync: delay of a host's ticks while routers are activated.
 
-The daemon is the real one, in a process of its own, on simulated routers; only `os.fsync` is made
-slow. Routers are activated one after the other, each with a higher epoch, which is what a journal
-must know first. What is counted is when each tick came, against the grid of the period.
+The daemon is the real one, in a separate process, on simulated routers; only `os.fsync` is made
+slow. Routers are activated one after the other, each with a higher epoch, which the journal must
+store first. The figure is each tick's delay against the grid of the period.
 """
 
 import argparse
@@ -47,13 +47,13 @@ model = "paper"
 
 @dataclass(frozen=True)
 class Delays:
-    """What a slow disk did to the ticks, and to those who asked."""
+    """Effect of a slow disk on ticks, and on answers."""
 
     fsync_s: float
     ticks: int
     tick_p50_ms: float
     tick_p99_ms: float
-    """How late a tick came."""
+    """Delay of a tick."""
     tick_max_ms: float
     answer_p50_ms: float
     answer_max_ms: float

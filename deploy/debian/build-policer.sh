@@ -18,12 +18,12 @@ DEB=dist/xtc-policer_${VERSION}_$ARCH.deb
 # One build at a time.
 mkdir -p build && exec 9>build/deb-policer.lock && flock 9
 
-# 1. The policer and its libraries: exactly what the lock file names, for the system's Python.
+# 1. The policer and its libraries: exactly those of the lock file, for the system's Python.
 rm -rf "$ROOT" && mkdir -p "$LIB" dist
 $BIN/python -m deploy.locked requirements.lock policer postgresql oidc >$WORK/requirements.txt
 pip() { $BIN/python -m pip --disable-pip-version-check --quiet "$@"; }
 pip wheel --no-deps --no-build-isolation --wheel-dir $WORK .
-# Without dependencies: those that the xtc package brings are not wanted twice.
+# Without dependencies: the xtc package has some of them already.
 pip install --target "$LIB/python" --python-version "3.$MINOR" --only-binary :all: --no-compile \
     --no-deps --require-hashes --requirement $WORK/requirements.txt
 $BIN/python -m zipfile -e "$WORK/xtc-$VERSION-py3-none-any.whl" $WORK/wheel
@@ -37,7 +37,7 @@ install -D -m 755 $SOURCE/policer/policer "$ROOT/usr/bin/policer"
 install -D -m 644 -t "$ROOT/lib/systemd/system" deploy/systemd/xtc-policer.service
 install -D -m 644 -t "$ROOT/etc/xtc" deploy/etc/policer.toml
 
-# 3. Documents, alert rules, dashboard, and completion, which the program writes itself.
+# 3. Documents, alert rules, dashboard, and completion, which the program generates.
 $BIN/python -m deploy.manpages $WORK/man
 for page in policer.8 policer.toml.5; do
     install -D -m 644 "$WORK/man/$page" "$ROOT/usr/share/man/man${page##*.}/$page"
@@ -58,13 +58,13 @@ install -D -m 644 -t "$DOC/examples" deploy/prometheus/policer.yml deploy/promet
 gzip -9nc $SOURCE/changelog >"$DOC/changelog.gz"
 install -D -m 644 $SOURCE/policer/lintian-overrides "$ROOT/usr/share/lintian/overrides/xtc-policer"
 
-# 4. What dpkg wants to know.
+# 4. Metadata for dpkg.
 CONTROL=$ROOT/DEBIAN
 install -D -m 755 -t "$CONTROL" $SOURCE/policer/postinst $SOURCE/policer/prerm $SOURCE/policer/postrm
 echo /etc/xtc/policer.toml >"$CONTROL/conffiles"
 (cd "$ROOT" && find usr lib -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum) >"$CONTROL/md5sums"
 mkdir -p $WORK/debian && echo 'Source: xtc' >$WORK/debian/control
-# Libraries that a wheel brings for itself (NAME.libs) need nothing of the system's.
+# Libraries bundled in a wheel (NAME.libs) need no system package.
 SHLIBS=$(cd $WORK && find root/usr/lib/xtc-policer/python -name '*.so*' -print0 |
     xargs -0 dpkg-shlibdeps -O --warnings=0 --ignore-missing-info | sed 's/^shlibs:Depends=//')
 sed -e "s/@VERSION@/$VERSION/g; s/@ARCH@/$ARCH/; s/@SHLIBS@/$SHLIBS/" \

@@ -23,10 +23,10 @@ DEB=dist/xco_${VERSION}_$ARCH.deb
 # One build at a time.
 mkdir -p build && exec 9>build/deb-xco.lock && flock 9
 
-# 1. The compiled core, anew and hardened: what lies in xco/core/build may be a developer's.
+# 1. The compiled core, rebuilt and hardened: xco/core/build may be a developer's.
 rm -rf "$ROOT" $WORK/core && mkdir -p "$LIB/python/xco_core" dist
 flags() { DEB_BUILD_MAINT_OPTIONS=hardening=+all dpkg-buildflags --get "$1"; }
-# These options of Debian's would mix: position-independent code is the core's own affair.
+# These options of Debian's would conflict: the core sets position-independent code itself.
 MAKEFLAGS='' make -s -C xco/core BUILD="$PWD/$WORK/core" CFLAGS="$(flags CFLAGS) -fPIC" \
     CPPFLAGS="$(flags CPPFLAGS)" LDFLAGS="$(flags LDFLAGS)"
 CORE=$LIB/python/xco_core
@@ -36,11 +36,11 @@ strip --strip-unneeded "$CORE/libxcosched.so"
 strip "$CORE/xco-controller" "$CORE/xco-coordinator"
 install -m 644 $WORK/core/gate_classify.bpf.o "$CORE"
 
-# 2. xco and its libraries: exactly what the lock file names, for the system's Python.
+# 2. xco and its libraries: exactly those of the lock file, for the system's Python.
 $BIN/python -m deploy.locked requirements.lock lease >$WORK/requirements.txt
 pip() { $BIN/python -m pip --disable-pip-version-check --quiet "$@"; }
 pip wheel --no-deps --no-build-isolation --wheel-dir $WORK .
-# Without dependencies: those that the xtc package brings are not wanted twice.
+# Without dependencies: the xtc package has some of them already.
 pip install --target "$LIB/python" --python-version "3.$MINOR" --only-binary :all: --no-compile \
     --no-deps --require-hashes --requirement $WORK/requirements.txt
 $BIN/python -m zipfile -e "$WORK/xtc-$VERSION-py3-none-any.whl" $WORK/wheel
@@ -56,7 +56,7 @@ install -D -m 644 -t "$ROOT/lib/systemd/system" \
     deploy/systemd/xco-controller.service deploy/systemd/xco-coordinator.service
 install -D -m 644 -t "$ROOT/etc/xtc" deploy/etc/xco.toml
 
-# 4. Documents, alert rules, an example, and completion, which the program writes itself.
+# 4. Documents, alert rules, an example, and completion, which the program generates.
 $BIN/python -m deploy.manpages $WORK/man
 for page in xco.8 xco.toml.5; do
     install -D -m 644 "$WORK/man/$page" "$ROOT/usr/share/man/man${page##*.}/$page"
@@ -76,13 +76,13 @@ install -D -m 644 -t "$DOC/examples" deploy/etc/topology-example.toml deploy/pro
 gzip -9nc $SOURCE/changelog >"$DOC/changelog.gz"
 install -D -m 644 $SOURCE/xco/lintian-overrides "$ROOT/usr/share/lintian/overrides/xco"
 
-# 5. What dpkg wants to know.
+# 5. Metadata for dpkg.
 CONTROL=$ROOT/DEBIAN
 install -D -m 755 -t "$CONTROL" $SOURCE/xco/postinst $SOURCE/xco/prerm $SOURCE/xco/postrm
 echo /etc/xtc/xco.toml >"$CONTROL/conffiles"
 (cd "$ROOT" && find usr lib -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum) >"$CONTROL/md5sums"
 mkdir -p $WORK/debian && echo 'Source: xtc' >$WORK/debian/control
-# Libraries that a wheel brings for itself (NAME.libs) need nothing of the system's.
+# Libraries bundled in a wheel (NAME.libs) need no system package.
 SHLIBS=$(cd $WORK && find root/usr/lib/xco/python '(' -name '*.so*' -o -name 'xco-co*' ')' \
     ! -path '*.libs/*' -print0 |
     xargs -0 dpkg-shlibdeps -O --warnings=0 --ignore-missing-info | sed 's/^shlibs:Depends=//')

@@ -18,7 +18,7 @@ DEB=dist/xtc_${VERSION}_$ARCH.deb
 # One build at a time.
 mkdir -p build && exec 9>build/deb.lock && flock 9
 
-# 1. xtc and its libraries: exactly what the lock file names, for the system's Python.
+# 1. xtc and its libraries: exactly those of the lock file, for the system's Python.
 rm -rf "$ROOT" && mkdir -p "$LIB" dist
 $BIN/python -m deploy.locked requirements.lock >$WORK/requirements.txt
 pip() { $BIN/python -m pip --disable-pip-version-check --quiet "$@"; }
@@ -28,7 +28,7 @@ pip install --target "$LIB/python" --python-version "3.$MINOR" --only-binary :al
 $BIN/python -m zipfile -e "$WORK/xtc-$VERSION-py3-none-any.whl" "$LIB/python"
 rm -rf "$LIB/python/bin" "$LIB/python/lab" "$LIB/python/training" "$LIB/python/policer" "$LIB/python/xco"
 find "$LIB/python" -name '*.so*' -exec strip --strip-unneeded {} +
-# Wheels come with whatever modes their makers had.
+# The file modes in wheels vary.
 find "$LIB/python" '(' -type d -exec chmod 755 {} + ')' -o '(' -type f -exec chmod 644 {} + ')'
 
 # 2. Programs, unit files, the starting configuration.
@@ -38,7 +38,7 @@ install -D -m 644 -t "$ROOT/lib/systemd/system" deploy/systemd/xtc.service deplo
 install -D -m 644 -t "$ROOT/etc/xtc" deploy/etc/xtc.toml
 install -d "$ROOT/etc/xtc/conf.d"
 
-# 3. Documents and completion, which the program writes itself.
+# 3. Documents and completion, which the program generates.
 $BIN/python -m deploy.manpages $WORK/man
 for page in xtc.8 xtc.toml.5; do
     install -D -m 644 "$WORK/man/$page" "$ROOT/usr/share/man/man${page##*.}/$page"
@@ -58,7 +58,7 @@ install -D -m 644 -t "$DOC/examples" deploy/systemd/libvirt-only.conf
 gzip -9nc $SOURCE/changelog >"$DOC/changelog.gz"
 install -D -m 644 $SOURCE/lintian-overrides "$ROOT/usr/share/lintian/overrides/xtc"
 
-# 4. What dpkg wants to know.
+# 4. Metadata for dpkg.
 CONTROL=$ROOT/DEBIAN
 install -D -m 755 -t "$CONTROL" $SOURCE/postinst $SOURCE/prerm $SOURCE/postrm
 echo /etc/xtc/xtc.toml >"$CONTROL/conffiles"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the three packages in a Debian 12 of its own, uses, removes and purges them. Root; two minutes.
+# Installs the three packages in a private Debian 12, uses, removes and purges them. As root; 2 min.
 set -eu
 cd "$(dirname "$0")/../.."
 DEB=$(readlink -f "${1:-$(ls dist/xtc_*.deb)}")
@@ -13,7 +13,7 @@ if [ ! -d "$BASE" ]; then
     mv "$BASE.new" "$BASE"
 fi
 
-# The mounts live and die with this namespace; what is installed is in memory.
+# The mounts end with this namespace; the installation is in memory.
 export DEB POLICER XCO BASE
 exec unshare --mount sh -eu <<'INSIDE'
 mount -t tmpfs none /mnt
@@ -50,7 +50,7 @@ test "$(in_it stat -c %U:%a /var/lib/xtc-policer)" = xtc-policer:700
 if in_it policer db upgrade 2>/dev/null; then echo "root made the database"; exit 1; fi
 as_policer policer db upgrade
 token=$(as_policer policer token add try --scope admin 2>/dev/null)
-# Not through the function, or $! would be a shell's.
+# Not through the function, or $! would be that of a shell.
 chroot /mnt/system setpriv --reuid xtc-policer --regid xtc-policer --clear-groups \
     env -i HOME=/nonexistent PATH=/usr/bin:/bin LC_ALL=C.UTF-8 policer serve 2>/mnt/policer.log &
 serving=$!

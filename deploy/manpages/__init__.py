@@ -1,1 +1,1 @@
-"""Man pages, written from the command line and the configuration's schema at build time."""
+"""Man pages, generated from the command line and the configuration's schema at build time."""

@@ -1,4 +1,4 @@
-"""Writes the man pages into a directory: python -m deploy.manpages DIRECTORY."""
+"""Write the man pages into a directory: python -m deploy.manpages DIRECTORY."""
 
 import os
 import sys
@@ -19,7 +19,7 @@ DOCUMENT = ROOT / "docs" / "reference" / "configuration.md"
 
 
 def main(directory: str) -> None:
-    """Write the pages, dated by SOURCE_DATE_EPOCH where builds are to be repeatable."""
+    """Write the pages, dated by SOURCE_DATE_EPOCH for reproducible builds."""
     seconds = float(os.environ.get("SOURCE_DATE_EPOCH", time.time()))
     date = datetime.fromtimestamp(seconds, UTC).date().isoformat()
     target = Path(directory)

@@ -1,4 +1,4 @@
-"""xtc(8), policer(8) and xco(8), from the command lines themselves."""
+"""xtc(8), policer(8) and xco(8), generated from the command lines."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from common import __version__
 from deploy.manpages import roff
 
 Command = Any
-"""A command or parameter as typer has it: its classes are not part of its interface."""
+"""A command or parameter of typer, where its classes are not part of the interface."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What a page says that the command line does not."""
+    """Parts of a page that are not in the command line."""
 
     name: str
     purpose: str
@@ -119,7 +119,7 @@ def page(command: Command, date: str, program: Program = XTC) -> str:
 
 
 def _leaves(words: tuple[str, ...], command: Command) -> Iterator[tuple[tuple[str, ...], Command]]:
-    """Yield every command that does something, by its words."""
+    """Yield every command except groups, with its words."""
     children = getattr(command, "commands", {})
     for name, child in sorted(children.items()):
         if not child.hidden:
@@ -173,7 +173,7 @@ def _parameter(parameter: Command) -> str:
 
 
 def _defaults(parameter: Command) -> str:
-    """Return the default and the variable that stands for an option, where there are such."""
+    """Return an option's default and environment variable, if any."""
     words = []
     switch = getattr(parameter, "is_flag", False)
     if parameter.default is not None and not switch and not callable(parameter.default):
@@ -184,7 +184,7 @@ def _defaults(parameter: Command) -> str:
 
 
 def _environment(command: Command) -> dict[str, str]:
-    """Return the variables that stand for options."""
+    """Return the environment variables of options."""
     stands = {
         parameter.envvar: f"stands for `{parameter.opts[0]}`"
         for _, leaf in _leaves((), command)

@@ -1,4 +1,4 @@
-"""xtc.toml(5): its keys from the schema, their words from docs/reference/configuration.md."""
+"""xtc.toml(5): keys from the schema, descriptions from docs/reference/configuration.md."""
 
 import re
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ _FENCE = re.compile(r"^```toml\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 class Row(NamedTuple):
-    """What the document says of one key."""
+    """Description of one key in the document."""
 
     kind: str
     """Type, unit and range."""
@@ -138,7 +138,7 @@ def _prose(document: str, heading: str) -> list[str]:
 
 
 def _quantities(document: str) -> list[str]:
-    """Return what the document says of each kind of quantity."""
+    """Return the document's description of each kind of quantity."""
     lines = [line for line in _under(document, "## Quantities").splitlines() if line[:1] == "|"]
     cells = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines[2:]]
     return [
@@ -148,7 +148,7 @@ def _quantities(document: str) -> list[str]:
 
 
 def _under(document: str, heading: str) -> str:
-    """Return what stands between a heading and the next, without examples."""
+    """Return the text between a heading and the next, without examples."""
     _, _, after = re.sub(r"(?ms)^```.*?^```$", "", document).partition(f"{heading}\n")
     return re.split(r"(?m)^#", after)[0]
 

@@ -1,4 +1,4 @@
-"""Writes roff for man(7): escapes text, and turns the documents' inline marks into fonts."""
+"""Write roff for man(7): escape text, and turn the documents' inline marks into fonts."""
 
 import re
 from collections.abc import Iterable
@@ -7,14 +7,14 @@ _MARKS = re.compile(r"`(?P<code>[^`]+)`|\[(?P<link>[^\]]+)\]\([^)]+\)")
 
 
 def escaped(text: str) -> str:
-    """Return text with nothing in it that roff would take for a command."""
+    """Return text with roff's special characters escaped."""
     plain = text.replace("\\", r"\e").replace("-", r"\-").replace("'", r"\(aq")
     plain = plain.replace("^", r"\(ha").replace("~", r"\(ti").replace("`", r"\(ga")
     return rf"\&{plain}" if plain.startswith(".") else plain
 
 
 def inline(text: str) -> str:
-    """Return a line of Markdown as roff: code in bold, links as their words."""
+    """Return a line of Markdown as roff: code in bold, links as their text."""
     parts, end = [], 0
     for mark in _MARKS.finditer(text):
         parts.append(escaped(text[end : mark.start()]))
@@ -24,12 +24,12 @@ def inline(text: str) -> str:
 
 
 def bold(text: str) -> str:
-    """Return text in bold, in which it stands for itself."""
+    """Return text in bold, for literal text."""
     return rf"\fB{escaped(text)}\fR"
 
 
 def italic(text: str) -> str:
-    """Return text in italics, in which it stands for something else."""
+    """Return text in italics, for placeholders."""
     return rf"\fI{escaped(text)}\fR"
 
 
@@ -49,7 +49,7 @@ def subheading(text: str) -> str:
 
 
 def paragraphs(texts: Iterable[str]) -> str:
-    """Return paragraphs of Markdown's inline marks, to stand under a heading."""
+    """Return paragraphs with Markdown's inline marks as roff, for below a heading."""
     return ".PP\n".join(f"{inline(text)}\n" for text in texts)
 
 

@@ -1,4 +1,4 @@
-"""policer.toml(5) and xco.toml(5): keys from the tables' structures, words from the documents."""
+"""policer.toml(5) and xco.toml(5): keys from the structures, descriptions from the documents."""
 
 import re
 from collections.abc import Mapping
@@ -25,14 +25,14 @@ class Settings:
     tables: Mapping[str, type[msgspec.Struct]]
     """By their names in the document's headings."""
     free: tuple[str, ...] = ()
-    """Tables whose keys are the administrator's names, which the document tells in prose."""
+    """Tables with the administrator's names as keys, which the document describes in prose."""
 
 
 class Row(NamedTuple):
-    """What a document says of one key."""
+    """Description of one key in a document."""
 
     kind: str
-    """Type, unit and range; empty where the default shows it."""
+    """Type, unit and range; empty if the default shows it."""
     default: str
     meaning: str
 
@@ -126,7 +126,7 @@ def _entry(key: str, row: Row) -> str:
 
 
 def _rows(text: str) -> dict[str, Row]:
-    """Return what a table in Markdown says of each key."""
+    """Return the description of each key from a table in Markdown."""
     cells = [line.strip("| ").split(" | ") for line in text.splitlines() if line[:1] == "|"]
     return {
         key.strip("` "): Row("".join(kind), default, meaning)
@@ -135,7 +135,7 @@ def _rows(text: str) -> dict[str, Row]:
 
 
 def _under(document: str, heading: str) -> str:
-    """Return what stands between a heading and the next, without examples."""
+    """Return the text between a heading and the next, without examples."""
     _, _, after = re.sub(r"(?ms)^```.*?^```$", "", document).partition(f"\n{heading}\n")
     return re.split(r"(?m)^#", after)[0]
 
@@ -147,10 +147,10 @@ def _prose(document: str, heading: str) -> list[str]:
 
 
 def _first_example(settings: Settings, document: str) -> list[str]:
-    """Return the first settings that the document shows.
+    """Return the document's first example of settings.
 
     Raises:
-        ValueError: it shows none.
+        ValueError: it has none.
     """
     begin = re.escape(f"```toml\n# /etc/xtc/{settings.program}.toml\n")
     if not (found := re.search(f"(?ms)^{begin}(?P<body>.*?)^```$", document)):

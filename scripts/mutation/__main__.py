@@ -1,4 +1,4 @@
-"""Mutate the pure cores in a copy of the tree, and say which mutants no test notices."""
+"""Mutate the pure cores in a copy of the tree, and report the mutants that no test detects."""
 
 import argparse
 import os
@@ -20,11 +20,11 @@ MODULES = Path(__file__).with_name("modules.toml")
 LEFT_OUT = {".git", ".venv", ".hypothesis", ".mypy_cache", ".ruff_cache", "build", "dist"}
 PASS_PERCENT = 85.0
 NO_THREADS = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-"""A process that forks had better have no threads."""
+"""Environment against threads, which a forking process must avoid."""
 
 
 def modules(tree: Path) -> dict[str, list[str]]:
-    """Return the files to mutate, each with the tests that prove it."""
+    """Return the files to mutate, each with its tests."""
     patterns = tomllib.loads(MODULES.read_text())
     found = {path: sorted(_tests(tree, globs)) for path, globs in patterns.items()}
     for path, tests in found.items():
@@ -48,7 +48,7 @@ def _copy(tree: Path, copy: Path) -> None:
 
 
 def _judge(copy: Path, request: Request) -> Result | None:
-    """Return what became of a file's mutants; None where its tests fail without any."""
+    """Return the result of a file's mutants; None if its tests fail without mutation."""
     began = time.monotonic()
     asked, answered = (copy / f"{request.path.replace('/', '.')}.{end}" for end in ("ask", "say"))
     asked.write_bytes(msgspec.json.encode(request))
@@ -94,11 +94,11 @@ def _arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Judge all modules, print the table, and return the exit code."""
+    """Test all modules, print the table, and return the exit code."""
     arguments = _arguments()
     wanted = arguments.module or [""]
     before = _survivors(arguments.again) if arguments.again else {}
-    with tempfile.TemporaryDirectory(prefix="m-") as directory:  # sockets have short names
+    with tempfile.TemporaryDirectory(prefix="m-") as directory:  # paths of sockets must be short
         copy = Path(directory)
         _copy(arguments.tree.absolute(), copy)
         requests = [

@@ -1,4 +1,4 @@
-"""Run work in a child process: what it returns, and what happens if it does not end."""
+"""Run work in a child process with a time limit."""
 
 import contextlib
 import ctypes
@@ -16,10 +16,10 @@ TIMED_OUT = -1
 BROKEN = 70
 """The work raised an exception."""
 DATA_BYTES = 3 << 30
-"""What a mutant may allocate: one that never stops appending must not take the machine along."""
+"""Memory limit of a mutant: an endless append must not exhaust the machine."""
 CPU_FACTOR, CPU_SECONDS = 4.0, 5.0
 WALL_FACTOR = 10.0
-"""Processor time judges a mutant; the clock only ends one that waits on a busy machine."""
+"""Processor time limits a mutant; the clock only ends one that waits on a busy machine."""
 
 
 def run(work: Callable[[], int], seconds: float | None = None) -> tuple[int, float]:
@@ -27,7 +27,7 @@ def run(work: Callable[[], int], seconds: float | None = None) -> tuple[int, flo
 
     Args:
         work: what the child does; it returns the exit code.
-        seconds: what it takes of the processor without a mutation.
+        seconds: its processor time without a mutation.
     """
     limit = None if seconds is None else seconds * CPU_FACTOR + CPU_SECONDS
     pid = os.fork()
@@ -43,7 +43,7 @@ def run(work: Callable[[], int], seconds: float | None = None) -> tuple[int, flo
 
 
 class _Ended:
-    """Waits for the end of a process, whose group it keeps addressable until it is reaped."""
+    """Wait for the end of a process, and keep its group addressable until it is reaped."""
 
     def __init__(self, pid: int) -> None:
         self._descriptor = os.pidfd_open(pid)

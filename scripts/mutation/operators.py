@@ -1,4 +1,4 @@
-"""The mutations of a source file: what each operator makes of each place."""
+"""The mutations of a source file: the result of each operator at each place."""
 
 import ast
 import copy
@@ -31,12 +31,12 @@ ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
 }
 CALLS = {"min": "max", "max": "min", "any": "all", "all": "any", "floor": "ceil", "ceil": "floor"}
 NO_BEHAVIOUR = {"strict", "encoding"}
-"""Keyword arguments that only a broken caller or a foreign locale would notice."""
+"""Keyword arguments that matter only to a broken caller or in another locale."""
 SMALLEST = 1e-5
-"""Below it a constant is a tolerance against rounding."""
+"""A smaller constant is a tolerance against rounding."""
 
 Variant = tuple[ast.AST, str]
-"""A node, and the text that takes its place."""
+"""A node, and its replacement text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Mutant:
 
     line: int
     function: str | None
-    """The outermost function in whose body it is; None for what runs at import."""
+    """The outermost function with it in the body; None for code that runs at import."""
     first_line: int
     """Where this function begins, with its decorators."""
     before: str
@@ -63,7 +63,7 @@ def _negated(node: ast.expr) -> str:
 
 
 def _equality(node: ast.expr) -> bool:
-    """Tell whether another operator negates the node already."""
+    """Return whether another operator negates the node already."""
     if isinstance(node, ast.Compare):
         return not isinstance(node.ops[0], (ast.Lt, ast.LtE, ast.Gt, ast.GtE))
     return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
@@ -147,7 +147,7 @@ def _of_statement(node: ast.stmt) -> Iterator[Variant]:
 
 
 def variants(node: ast.AST) -> Iterator[Variant]:
-    """Yield what may take the place of a node or of its condition."""
+    """Yield replacements of a node or of its condition."""
     match node:
         case ast.Compare():
             yield from _of_compare(node)
@@ -168,7 +168,7 @@ def variants(node: ast.AST) -> Iterator[Variant]:
 
 
 def sample(mutants: list[Mutant], seed: int, limit: int) -> list[Mutant]:
-    """Choose by what the mutants say, so that a change elsewhere in the file moves no other."""
+    """Choose by the mutants' text, so that a change elsewhere in the file has no effect."""
     seen: dict[str, int] = {}
 
     def rank(mutant: Mutant) -> bytes:

@@ -1,7 +1,7 @@
 """The places of a source file that are mutated, and the mutants made there.
 
-Left alone is what has no behaviour of its own: asserts, logs, texts, annotations, imports, and the
-keyword `strict` of zip, which is a check like an assert.
+Code without behaviour of its own is not mutated: asserts, logs, texts, annotations, imports, and
+the keyword `strict` of zip, which is a check like an assert.
 """
 
 import ast
@@ -22,7 +22,7 @@ class _Place:
 
 
 def _logs(node: ast.AST) -> bool:
-    """Tell whether a statement only logs."""
+    """Return whether a statement only logs."""
     call = node.value if isinstance(node, ast.Expr) else None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
         return False
@@ -32,7 +32,7 @@ def _logs(node: ast.AST) -> bool:
 
 
 def _unmutated(node: ast.AST) -> bool:
-    """Tell what has no behaviour of its own: asserts, logs, texts, type aliases, imports."""
+    """Return whether a node has no behaviour: asserts, logs, texts, type aliases, imports."""
     if isinstance(node, (ast.Assert, ast.JoinedStr, ast.Import, ast.ImportFrom)) or _logs(node):
         return True
     if isinstance(node, ast.If):
@@ -47,7 +47,7 @@ def _is_union(node: ast.BinOp) -> bool:
 
 
 def _children(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield what is below a node, without annotations, decorators, checks and words of errors."""
+    """Yield the nodes below a node, without annotations, decorators, checks and error texts."""
     match node:
         case ast.Call(func=ast.Name(id="zip")):
             yield from node.args

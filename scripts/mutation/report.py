@@ -1,4 +1,4 @@
-"""What became of the mutants: a table by file, and the list of the survivors."""
+"""Report on the mutants: a table by file, and the list of the survivors."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -22,17 +22,17 @@ class Result(msgspec.Struct, frozen=True):
 
     @property
     def killed(self) -> int:
-        """Those that a test noticed, or that did not end."""
+        """Those that a test detected, or that did not end."""
         return len(self.mutants) - len(self.survivors)
 
     @property
     def survivors(self) -> list[Judged]:
-        """Those that no test noticed."""
+        """Those that no test detected."""
         return [mutant for mutant in self.mutants if mutant.outcome == "survived"]
 
     @property
     def percent(self) -> float:
-        """How many were killed."""
+        """Number of killed mutants."""
         return 100.0 * self.killed / len(self.mutants) if self.mutants else 100.0
 
 
@@ -63,7 +63,7 @@ def table(results: Sequence[Result]) -> str:
 
 
 def listed(results: Iterable[Result]) -> str:
-    """Return where each survivor is, what was there, and what took its place."""
+    """Return the place of each survivor, the original and the replacement."""
     return "".join(
         f"{result.path}:{mutant.line}: {_short(mutant.before)}  =>  {_short(mutant.after)}\n"
         for result in results

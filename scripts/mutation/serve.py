@@ -28,11 +28,11 @@ settings.register_profile(
     max_examples=EXAMPLES,
     phases=(Phase.explicit, Phase.generate),
 )
-"""As the profile `gate` of the tests, but without shrinking: only that it fails counts."""
+"""Like the tests' profile `gate`, but without shrinking: only the failure counts."""
 
 KILLED, SURVIVED, UNPLACED = 1, 0, 71
 BUDGET = 3.0
-"""Seconds of tests for a mutant, the quickest first: a fault of a pure core must show in those."""
+"""Seconds of tests for a mutant, the quickest first: they must detect a fault of a pure core."""
 
 
 def affordable(items: list[pytest.Item], seconds: dict[str, float]) -> list[pytest.Item]:
@@ -54,7 +54,7 @@ def run_tests(session: pytest.Session) -> int:
 
 
 class Recorder:
-    """Notes which functions of one file each test calls, and how long it takes."""
+    """Record which functions of one file each test calls, and its duration."""
 
     def __init__(self, target: Path) -> None:
         self._target = str(target)
@@ -65,30 +65,30 @@ class Recorder:
         self.failed: list[str] = []
 
     def start(self) -> None:
-        """Watch calls from now on, in threads to come too."""
+        """Watch calls from now on, including those in future threads."""
         sys.settrace(self._trace)
         threading.settrace(self._trace)
 
     def stop(self) -> None:
-        """Watch calls no longer."""
+        """Stop watching calls."""
         sys.settrace(None)
         threading.settrace(None)
 
     def _trace(self, frame: FrameType, _event: str, _: object) -> None:
-        """Note a call; returning None, it is not asked of the lines within."""
+        """Record a call; returning None switches off tracing of its lines."""
         if frame.f_code.co_filename == self._target:
             name = frame.f_code.co_qualname.split(".<locals>")[0]
             known = self.at_import if self._test is None else self.calls[self._test]
             known.add(name)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keep what a failure says, for the one who fixes it."""
+        """Keep the text of a failure, for debugging."""
         if report.failed:
             self.failed.append(f"{report.nodeid}\n{report.longreprtext}")
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        """Attribute what is called meanwhile to the test."""
+        """Attribute calls during the test to it."""
         self._test = item.nodeid
         self.calls[item.nodeid] = set()
         began = time.process_time()
@@ -99,7 +99,7 @@ class Recorder:
 
 
 class Server:
-    """Runs in place of pytest's loop: once without a mutation, then once for each mutant."""
+    """Replace pytest's loop: run once without a mutation, then once for each mutant."""
 
     def __init__(self, target: Path, mutants: dict[int, Mutant], answers: Path) -> None:
         self._target = target
@@ -108,15 +108,15 @@ class Server:
         self._recorder = Recorder(target)
 
     def pytest_configure(self, config: pytest.Config) -> None:
-        """Watch what tests call while they are collected."""
+        """Watch the calls of tests during collection."""
         config.pluginmanager.register(self._recorder)
         self._recorder.start()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Write what became of each mutant, and of those that need an import of their own."""
+        """Write the result of each mutant, and the list of those that need their own import."""
         self._recorder.stop()
-        strategies.text().validate()  # its tables of Unicode take long to make: not in every fork
+        strategies.text().validate()  # make its slow Unicode tables before forks
         baseline = self._baseline(session)
         answer: dict[str, Any] = {"modules": _foreign(), **baseline, "codes": {}}
         if baseline["code"] == SURVIVED:
@@ -143,7 +143,7 @@ class Server:
         return {"code": code, **json.loads(notes.read_text())}
 
     def _judge(self, session: pytest.Session, mutant: Mutant, baseline: dict[str, Any]) -> int:
-        """Return a mutant's exit code: only tests that call its function are run."""
+        """Return a mutant's exit code; run only tests that call its function."""
         if mutant.function is None or mutant.function in self._recorder.at_import:
             return UNPLACED
         calls, seconds = baseline["calls"], baseline["seconds"]
@@ -160,7 +160,7 @@ class Server:
 
 
 def _foreign() -> list[str]:
-    """Name the modules that do not come from the tree: these may be imported before a fork."""
+    """Name the modules from outside the tree, which may be imported before a fork."""
     root = str(Path.cwd())
     found = ((name, getattr(module, "__file__", None)) for name, module in sys.modules.items())
     return [name for name, file in found if file and not file.startswith(root)]

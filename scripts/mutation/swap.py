@@ -13,7 +13,7 @@ from scripts.mutation.operators import Mutant
 
 
 def swap(path: Path, mutant: Mutant) -> bool:
-    """Give the mutated function, wherever it is referred to, its new code."""
+    """Give the mutated function its new code, for all references to it."""
     module = compile(mutant.source, str(path), "exec", dont_inherit=True)
     new = next(code for code in _codes(module) if _is(code, path, mutant))
     found = [
@@ -65,12 +65,12 @@ class MutantFinder(importlib.abc.MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Take over for the mutated module alone."""
+        """Handle only the mutated module."""
         del path, target
         if name != self._name:
             return None
         return importlib.util.spec_from_file_location(name, self._loader.path, loader=self._loader)
 
     def install(self) -> None:
-        """Come before every other finder."""
+        """Register before every other finder."""
         sys.meta_path.insert(0, self)

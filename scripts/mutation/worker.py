@@ -1,4 +1,4 @@
-"""Judge the mutants of one module, in a copy of the tree: `worker.py REQUEST ANSWER`."""
+"""Test the mutants of one module, in a copy of the tree: `worker.py REQUEST ANSWER`."""
 
 import importlib
 import json
@@ -20,7 +20,7 @@ from scripts.mutation.swap import MutantFinder
 
 
 class Request(msgspec.Struct, frozen=True):
-    """What is asked of a worker."""
+    """A request to a worker."""
 
     path: str
     tests: list[str]
@@ -31,7 +31,7 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Judged(msgspec.Struct, frozen=True):
-    """One mutant, and what became of it."""
+    """One mutant, and its result."""
 
     line: int
     before: str
@@ -41,7 +41,7 @@ class Judged(msgspec.Struct, frozen=True):
 
 
 IMPORT_SECONDS = 5.0
-"""More than it takes to import and collect the tests of a file."""
+"""Longer than the import and collection of a file's tests."""
 OPTIONS = [
     *("-q", "--capture=sys", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "timeout=0"),
     *("-W", "ignore::pytest.PytestAssertRewriteWarning"),  # the worker has imported hypothesis
@@ -50,7 +50,7 @@ OPTIONS = [
 
 @dataclass(frozen=True, slots=True)
 class _Imported:
-    """Runs the tests with the mutant imported, the quickest first."""
+    """Run the tests with the mutant imported, the quickest first."""
 
     seconds: dict[str, float]
 
@@ -61,7 +61,7 @@ class _Imported:
 
 
 def _collected(request: Request, mutants: dict[int, Mutant], answers: Path) -> dict[str, Any]:
-    """Judge the mutants of functions, by tests that are collected once."""
+    """Test the mutants of functions, with tests that are collected once."""
     server = Server(Path(request.path).absolute(), mutants, answers)
     forks.run(lambda: int(pytest.main([*OPTIONS, *request.tests], plugins=[server])))
     if not answers.exists():
@@ -82,7 +82,7 @@ def _preload(names: list[str]) -> None:
 
 
 def _import(request: Request, mutant: Mutant, seconds: dict[str, float]) -> int:
-    """Judge a mutant of what runs at import: all is imported again."""
+    """Test a mutant of code that runs at import: import everything again."""
 
     def work() -> int:
         name = request.path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
@@ -93,7 +93,7 @@ def _import(request: Request, mutant: Mutant, seconds: dict[str, float]) -> int:
 
 
 def judge(request: Request, answers: Path) -> list[Judged]:
-    """Return what became of each mutant of the sample; one that breaks pytest is killed, too."""
+    """Return the result of each mutant of the sample; one that breaks pytest counts as killed."""
     source = Path(request.path).read_bytes()
     chosen = sample(list(mutants_of(source)), request.seed, request.limit)
     if request.survivors is not None:

@@ -35,8 +35,8 @@ def compare(
 ) -> None:
     """Compare two sweeps: the ratio of B to A at each cap, and one ratio for all caps.
 
-    Exit codes, as of diff: 0 the same host, 1 another one or not known well enough, 2 a file that
-    cannot be used.
+    Exit codes, as of diff: 0 the same host, 1 a different host or not known well enough, 2 a file
+    that cannot be used.
     """
     from training.compare.likeness import likeness_of  # noqa: PLC0415
     from training.compare.ratio import ratio_of_fits  # noqa: PLC0415
@@ -61,7 +61,7 @@ def _fitted(path: Path) -> "tuple[Recording, Fit]":
     """Read and fit a sweep.
 
     Raises:
-        RecordingError: it cannot be read, or supports no fit; exit code 1 says that hosts differ.
+        RecordingError: it cannot be read, or supports no fit; exit code 1 means that hosts differ.
     """
     from training.fit.fit import fit  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""xtc-train fit, design and report: what a sweep says, without touching any router."""
+"""xtc-train fit, design and report: evaluate a sweep without touching any router."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,8 +18,8 @@ from training.recording.recording import Recording, read_csv
 from xtc.config.plan import model_named
 
 if TYPE_CHECKING:
-    # scipy, control and matplotlib take seconds to load, and a sweep needs none of them: what
-    # uses them is imported where it is called.
+    # scipy, control and matplotlib take seconds to load, and a sweep needs none of them: their
+    # users are imported where they are called.
     from training.design.gains import Design, Loop
     from training.fit.drift import Wander
     from training.fit.fit import Fit
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from training.fit.verdict import Verdict
 
 SETTLING, OVERSHOOT = "5s", "8%"
-"""What is designed for where nobody says otherwise: what the paper's PI gains are of."""
+"""Default design target: settling time and overshoot of the paper's PI gains."""
 NAMES = {"settling_s": "--settling", "overshoot": "--overshoot"}
 """The options behind a design's figures."""
 
@@ -49,12 +49,12 @@ def fit(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Fit a host's model to a sweep; exit code 1, and what to measure, where it cannot be."""
+    """Fit a host's model to a sweep; if that fails, exit with 1 and name what to measure."""
     check_output(output, [recording])
     measured = read_csv(recording)
     found = _fit(measured)
     verdict = _verdict_on(found)
-    # What was asked for is judged, written or not; the usual 5 s are too short for a long period.
+    # An explicit target is checked, written or not; the default 5 s is too short for a long period.
     if output is not None or (settling, overshoot) != (SETTLING, OVERSHOOT):
         gains = _design(found, measured, settling, overshoot)
         if output is not None and (verdict.usable or rough):
@@ -105,7 +105,7 @@ def report(
     overshoot: Overshoot = OVERSHOOT,
     json: Json = False,
 ) -> None:
-    """Write one HTML page on a sweep: curve, step responses, residuals, poles, what to expect."""
+    """Write one HTML page on a sweep: curve, step responses, residuals, poles, expectations."""
     measured = read_csv(recording)
     found = _fit(measured)
     gains = _design(found, measured, settling, overshoot)

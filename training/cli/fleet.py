@@ -17,12 +17,13 @@ from training.fleet.file import load_fleet
 from training.fleet.run import HostFailure, sweep_fleet
 
 if TYPE_CHECKING:
-    # scipy and matplotlib take seconds to load: not before there is something to fit.
+    # scipy and matplotlib take seconds to load: load them only when there is something to fit.
     from training.fleet.summary import HostRow, Summary
 
 
 OWN_FILES, FILES_EACH = 32, 5
-"""Files that this program has open, and that each host takes: pipes, and what they are made of."""
+"""File descriptors that this program has open, and that each host takes (pipes and their
+processes)."""
 
 
 def fleet(
@@ -49,7 +50,7 @@ def fleet(
 ) -> None:
     """Sweep the hosts of a list, fit each, and write one page on all of them.
 
-    One host that fails stops no other. The same command goes on where it stopped.
+    A failed host stops no other. Run the same command again to resume.
     """
     if (hosts is None) is (summary_only is None):
         raise typer.BadParameter("give a list of hosts, or --summary-only")
@@ -89,7 +90,7 @@ def _swept(
 
 
 def _jobs(wanted: int, hosts: int) -> int:
-    """Return how many hosts are swept at the same time: each takes some of the open files."""
+    """Return how many hosts to sweep at the same time: each needs some file descriptors."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     files = math.inf if soft == resource.RLIM_INFINITY else soft
     return int(max(1, min(wanted or hosts, hosts, (files - OWN_FILES) / FILES_EACH)))

@@ -25,7 +25,7 @@ TRAINING_CODES: Codes = {
     LabError: EXIT_FAILED,
     BadRequestError: EXIT_USAGE,
 }
-"""1 says that it could not be measured, or that what was measured supports no fit."""
+"""1: the router could not be measured, or the measurements support no fit."""
 
 app = command_line(
     "xtc-train",
@@ -37,7 +37,7 @@ for command in (sweep, fit, design, report, validate, compare, transfer, mix, fl
 
 
 def main() -> None:
-    """Run the command line, on one CPU: the host that is measured has work for the others."""
+    """Run the command line on one CPU: the measured host needs the others."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with spoken("xtc-train", TRAINING_CODES):
         app()

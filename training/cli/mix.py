@@ -1,4 +1,4 @@
-"""xtc-train mix: what a host forwards of packets of several sizes, by its model."""
+"""xtc-train mix: predict from a model what a host forwards of mixed packet sizes."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -41,7 +41,7 @@ def mix(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Predict the curve of a mix of packet sizes from a model that knows what a packet costs."""
+    """Predict the curve of a mix of packet sizes from a model that has the cost of a packet."""
     check_output(output, [Path(model)])
     sizes = parse_mix(mix)
     goals = [parse_rate(text, field="--setpoint") for text in setpoint or ()]

@@ -1,4 +1,4 @@
-"""The options that say which router is measured, and under which load."""
+"""The options that select the router to measure, and its load."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -69,7 +69,7 @@ LabState = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 STATE = LAB_STATE
 LAB_BYTES = HEADERS + PAYLOAD
-"""The size of a lab's packets where none is given."""
+"""Default size of a lab's packets."""
 LAB_SMALLEST, LAB_LARGEST = HEADERS + 1, HEADERS + LARGEST_PAYLOAD
 
 
@@ -83,12 +83,12 @@ def measured_site(
     lab_state: Path,
     packet_bytes: int | None = None,
 ) -> Iterator[Site]:
-    """Hold the router that the options name; signals end the work between two samples.
+    """Hold the router that the options name; signals stop the work between two samples.
 
     Raises:
         ConfigError: the options contradict each other, or the configuration cannot be used.
         BadRequestError: the lab has no such kind of router, or sends no packets of that size.
-        UnitError: the period is no duration.
+        UnitError: the period is not a duration.
     """
     _check(lab, router, source)
     check_sizes(lab, source, [] if packet_bytes is None else [packet_bytes])
@@ -108,14 +108,14 @@ def _check(lab: str | None, router: str | None, source: str | None) -> None:
     if lab is not None and (router is not None or source is not None):
         raise ConfigError("--lab", "brings its own router and source", "leave --router, --source")
     if source is not None:
-        words_of(source)  # before anything is held for it
+        words_of(source)  # before anything is locked
 
 
 def check_sizes(lab: str | None, source: str | None, sizes: Sequence[int]) -> None:
-    """Refuse packet sizes that nothing sends, and a source that needs one where none is given.
+    """Reject packet sizes that no source sends, and a source that lacks the size it needs.
 
     Raises:
-        ConfigError: one of the two is so, or a size is out of bounds.
+        ConfigError: one of the two applies, or a size is out of bounds.
     """
     for size in sizes:
         least, most = (SMALLEST, LARGEST) if lab is None else (LAB_SMALLEST, LAB_LARGEST)
@@ -127,10 +127,10 @@ def check_sizes(lab: str | None, source: str | None, sizes: Sequence[int]) -> No
 
 
 def check_period(text: str) -> Seconds:
-    """Return the period that a text gives, in seconds, within the bounds of the daemon's.
+    """Parse a period, in seconds, within the daemon's bounds.
 
     Raises:
-        UnitError: it is no duration.
+        UnitError: it is not a duration.
         ConfigError: it is out of bounds.
     """
     seconds = parse_duration(text, field="--period")
@@ -151,14 +151,14 @@ def _kind(lab: str) -> RouterKind:
 def send(
     site: Site, bench: Bench, offered: str | None, known: float | None, tell: Callable[[str], None]
 ) -> float | None:
-    """Send what is asked for, else what is known, else what saturates the router.
+    """Send at the requested rate, else the known one, else one that saturates the router.
 
     Returns:
         The offered load in packets/s; None where the operator's own traffic is used.
 
     Raises:
-        ConfigError: a rate is given, but nothing that could send it.
-        MeasureError: the source ends at once, or the router cannot be measured.
+        ConfigError: a rate is given, but no source to send it.
+        MeasureError: the source ends immediately, or the router cannot be measured.
     """
     rate = None if offered is None else parse_rate(offered, field="--offered")
     if site.load is None:
@@ -170,12 +170,12 @@ def send(
         tell("looking for the rate that saturates the router")
         return saturating_rate(site.load, lambda: _flow(bench))
     site.load.set_rate(wanted)
-    site.watch.next()  # a source that ends at once is noticed where nothing is left to measure, too
+    site.watch.next()  # detect a source that ends immediately, even if nothing is left to measure
     return wanted
 
 
 def _flow(bench: Bench) -> tuple[float, float | None]:
-    """Return throughput and offered load once a new rate shows."""
+    """Return throughput and offered load once a new rate takes effect."""
     bench.sample()
     measured = bench.sample()
     return measured.throughput, measured.offered

@@ -1,4 +1,4 @@
-"""How a sweep or a validation tells how far it is: a bar for people, lines for logs."""
+"""Progress of a sweep or a validation: a bar for people, lines for logs."""
 
 import re
 import sys
@@ -16,7 +16,7 @@ from training.sweep.sweep import Progress
 
 _LEFT = re.compile(r"\b(\d+):(\d\d) left at most$")
 LINE_S = 10.0
-"""Seconds between two lines where there is no terminal."""
+"""Seconds between two lines without a terminal."""
 
 
 def describe(progress: Progress) -> str:
@@ -35,12 +35,12 @@ def clock_time(seconds: float) -> str:
 
 
 Tell = Callable[[float, float, str], None]
-"""Called with the seconds done, the seconds left, and words."""
+"""Called with the seconds done, the seconds left, and a text."""
 
 
 @contextmanager
 def shown(*, quiet: bool) -> Iterator[Tell]:
-    """Show progress on standard error: a bar on a terminal, else now and then a line."""
+    """Show progress on standard error: a bar on a terminal, else a line at intervals."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     if quiet:
         yield lambda _done, _left, _words: None
@@ -57,12 +57,12 @@ def shown(*, quiet: bool) -> Iterator[Tell]:
 
 
 TellHost = Callable[[str, str], None]
-"""Called with a host's name, and words: a line of its progress, or what became of it."""
+"""Called with a host's name, and a text: a line of its progress, or its result."""
 
 
 @contextmanager
 def shown_hosts(names: Sequence[str], *, quiet: bool) -> Iterator[TellHost]:
-    """Show what many hosts do on standard error: a bar each on a terminal, else lines."""
+    """Show the progress of many hosts on standard error: a bar each on a terminal, else lines."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     if quiet:
         yield lambda _name, _words: None
@@ -96,7 +96,7 @@ def _host_bars(names: Sequence[str], console: Console) -> Iterator[TellHost]:
 
 
 def seconds_left(words: str) -> float | None:
-    """Return the seconds that a line of a sweep's progress leaves at most; None where it has none.
+    """Return the most seconds left that a progress line names; None if it names none.
 
     It reads what `describe` writes.
     """

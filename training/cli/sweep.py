@@ -1,4 +1,4 @@
-"""xtc-train sweep: measures a router at the caps that tell most."""
+"""xtc-train sweep: measure a router at the most informative caps."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 BUDGET, CAPS_BUDGET = "5min", "1min"
 """The time of a whole sweep, and of a few caps."""
 LEAST_SAMPLES = 40
-"""Fewer cannot hold the caps and steps that a fit needs."""
+"""Fewer samples have no room for the caps and steps that a fit needs."""
 
 
 def sweep(
@@ -73,13 +73,13 @@ def sweep(
     lab_state_dir: LabState = STATE,
     json: Json = False,
 ) -> None:
-    """Measure a router's throughput at the caps that tell most, and put its cap back.
+    """Measure a router's throughput at the most informative caps, and restore its cap.
 
-    Stopped or killed, the same command goes on with its file where it was. No daemon may run on
-    the same state directory meanwhile.
+    After a stop or a kill, the same command resumes from its file. No daemon may use the same state
+    directory meanwhile.
 
     Packet sizes are bytes of the Ethernet frame without its checksum (FCS), as the kernel counts
-    them in /proc/net/dev. What packets of several sizes cost is what `xtc-train fit` prints.
+    them in /proc/net/dev. `xtc-train fit` prints what packets of several sizes cost.
     """
     caps = [parse_cap(text, field="--cap") for text in cap or ()]
     budget = budget or (CAPS_BUDGET if caps else BUDGET)
@@ -118,7 +118,7 @@ def sweep(
 
 
 def _first_size(sizes: Sequence[int], known: Metadata | None, lab: str | None) -> int | None:
-    """Return the packet size of the whole curve: what is asked for, the file's, or the lab's."""
+    """Return the packet size of the whole curve: the requested one, the file's, or the lab's."""
     if sizes:
         return sizes[0]
     if known is not None:
@@ -136,14 +136,14 @@ def _loads(
 
 
 class Wanted(NamedTuple):
-    """How many of each option a budget must have room for."""
+    """How many values of each option the budget must have room for."""
 
     rates: int
     sizes: int
     caps: int
 
     def words(self) -> str:
-        """Name those that there are."""
+        """Describe the options that are given."""
         named = (
             (self.rates, "further --offered"),
             (self.sizes, "further --packet-size"),
@@ -184,7 +184,7 @@ def _print(
     json: bool,
     whole: bool,
 ) -> None:
-    # scipy comes with it, which takes a second to load: not before there is something to tell
+    # it imports scipy, which takes a second to load: only when there is something to report
     from training.fit.loads import load_effects  # noqa: PLC0415
 
     effects = load_effects(recording)
@@ -212,7 +212,7 @@ def _print(
 
 
 def _words(effects: Sequence["LoadEffect"], loads: Sequence[Traffic]) -> Iterator[str]:
-    """Yield what each further load did to the curve, and which were not measured."""
+    """Yield the effect of each further load on the curve, and the loads that were not measured."""
     from training.fit.loads import in_words, named  # noqa: PLC0415
 
     seen = {effect.traffic for effect in effects}

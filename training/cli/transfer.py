@@ -1,4 +1,4 @@
-"""xtc-train transfer: a new host's model, from a known curve and a few caps measured there."""
+"""xtc-train transfer: a new host's model, from a known curve and a few caps measured on it."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from training.fit.interval import Interval
 
 HEAD = 1 << 14
-"""Bytes of a file in which the header of a recording stands."""
+"""Bytes at the start of a file that contain a recording's header."""
 
 
 def transfer(
@@ -41,7 +41,7 @@ def transfer(
 ) -> None:
     """Scale a known host's curve to a new host of its kind, by a few caps measured there.
 
-    Refused with exit code 1 where one factor does not serve all caps or is not known to 5 %.
+    Exits with 1 if no single factor fits all caps, or if it is not known to 5 %.
     """
     from training.compare.scaled import scaled_host  # noqa: PLC0415
     from training.compare.transfer import transfer_of  # noqa: PLC0415
@@ -63,8 +63,8 @@ def _known(name: str) -> "Known":
     """Return a model file's curve, or a sweep's.
 
     Raises:
-        RecordingError, UnfitError: it is a recording that cannot be used or fitted.
-        ConfigError: it is no model file.
+        RecordingError, UnfitError: a recording cannot be used or fitted.
+        ConfigError: it is not a model file.
     """
     from training.compare.known_curve import known_from_model, known_from_sweep  # noqa: PLC0415
 
@@ -81,7 +81,7 @@ def _is_recording(path: Path) -> bool:
         with path.open("rb") as file:
             return ",".join(COLUMNS).encode() in file.read(HEAD)
     except OSError:
-        return False  # a bundled model has no file, and the reader of models reports the others
+        return False  # a bundled model has no file; the reader of models reports other errors
 
 
 def _print(found: "Transfer", host: "HostModel") -> None:

@@ -1,4 +1,4 @@
-"""xtc-train validate: the closed loop with a new model, against what the model foretold."""
+"""xtc-train validate: compare the closed loop under a new model with its predictions."""
 
 import math
 from typing import Annotated
@@ -51,7 +51,7 @@ def validate(
     lab_state_dir: LabState = STATE,
     json: Json = False,
 ) -> None:
-    """Hold a router at several setpoints with a model; exit code 1 where it foretold them wrong."""
+    """Hold a router at several setpoints with a model; exit with 1 if its predictions fail."""
     host = model_named(model, "--model")
     seconds = parse_duration(hold, field="--hold")
     given = [parse_rate(text, field="--setpoint") for text in setpoint or ()]
@@ -82,7 +82,7 @@ def validate(
 
 
 def _watcher(tell: Tell, periods: int, period: float) -> Watcher:
-    """Return what tells of each period: the setpoint, the throughput, and the time left."""
+    """Return what reports each period: the setpoint, the throughput, and the time left."""
     total = periods * period
 
     def watch(goal: float, rate: float | None, left: int) -> None:
@@ -116,7 +116,7 @@ def _row(outcome: Outcome) -> tuple[str, str, str, str]:
 
 
 def _cap(outcome: Outcome) -> str:
-    """Return a cap, and where it may be."""
+    """Return a cap and its interval."""
     if outcome.caps is None:
         return format_cap(outcome.cap)
     low, high = outcome.caps

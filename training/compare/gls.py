@@ -1,4 +1,4 @@
-"""One value behind several measured ones whose errors are correlated: generalized least squares."""
+"""One value behind several with correlated errors: generalized least squares."""
 
 import math
 from dataclasses import dataclass
@@ -13,30 +13,30 @@ from training.fit.points import MANY
 Array = npt.NDArray[np.float64]
 
 LEAST = 1e-8
-"""Variance that every value has, so that exact ones can be weighed, too."""
+"""Variance added to every value, so that exact ones can be weighted, too."""
 PRIOR = 2.0
-"""Repeated visits that the prior on a host's speed (`training.fit.levels`) counts for, where a few
-values are tested: two visits of a cap alone say too little of how much visits differ."""
+"""Repeated visits that the prior on a host's speed (`training.fit.levels`) is worth in tests of a
+few values: two visits of one cap say too little about how much visits differ."""
 
 
 @dataclass(frozen=True)
 class Common:
-    """The one value, and whether it explains all of them."""
+    """The common value, and whether it explains all values."""
 
     value: float
     error: float
     """Standard error of the value."""
     chance: float
-    """Probability that chance alone puts the values so far from one value; 1 for a single value."""
+    """Probability that chance alone scatters the values so far; 1 for a single value."""
     deviations: Array
-    """How far each value is from the one that the others give, in standard errors."""
+    """Distance of each value from the one that the others give, in standard errors."""
 
 
 def common_of(values: Array, covariance: Array, freedom: float) -> Common:
-    """Return the one value behind one value or more with that covariance.
+    """Return the common value behind one value or more with that covariance.
 
-    The covariance carries what the values share, such as the speed of one sweep, so that ten
-    values with one shared error count as little more than one.
+    The covariance includes shared errors, such as the speed of one sweep. Ten values with one
+    shared error count as little more than one.
 
     Args:
         values: logarithms.
@@ -61,7 +61,7 @@ def common_of(values: Array, covariance: Array, freedom: float) -> Common:
 
 
 def ratio_interval(log: float, error: float) -> Interval:
-    """Return the 95 % interval of a ratio from its logarithm and that one's standard error."""
+    """Return the 95 % interval of a ratio from its logarithm and the standard error of that."""
     half = quantile(MANY) * error
     return Interval(math.exp(log), math.exp(log - half), math.exp(log + half))
 

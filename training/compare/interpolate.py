@@ -1,4 +1,4 @@
-"""A measured curve at caps between its own: the values, and how the measured errors enter them."""
+"""Interpolate a measured curve between its caps, with the errors of the result."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ straight lines over logarithms. It is zero at the measured caps and on power law
 
 @dataclass(frozen=True)
 class Interpolated:
-    """Logarithms of a curve at the caps asked for."""
+    """Logarithms of a curve at the requested caps."""
 
     logs: Array
     weights: Array
     """What each measured logarithm contributes, of shape (asked, measured)."""
     doubt: Array
-    """Standard error that interpolation adds."""
+    """Standard error added by the interpolation."""
 
     def covariance(self, measured: Array) -> Array:
         """Return the covariance of the logarithms, from that of the measured ones."""
@@ -33,8 +33,8 @@ class Interpolated:
 def interpolated(caps: Sequence[float], logs: Array, wanted: Sequence[float]) -> Interpolated:
     """Interpolate a curve of two measured caps or more, in CPUs and rising, within their range.
 
-    The value comes from a monotone cubic over the logarithm of the cap, since a bent curve lies
-    above its chords. The weights are those of straight lines: errors of the two neighbours.
+    The value comes from a monotone cubic over the logarithm of the cap, since a bent curve is above
+    its chords. The weights are those of straight lines: errors of the two neighbours.
     """
     known, at = np.log(np.array(caps)), np.log(np.array(wanted))
     right = np.clip(np.searchsorted(known, at), 1, len(known) - 1)

@@ -1,4 +1,4 @@
-"""A curve that was measured elsewhere, from a model file or from a sweep; pure."""
+"""A curve measured on another host, from a model file or from a sweep; pure."""
 
 from dataclasses import dataclass
 
@@ -16,10 +16,10 @@ from training.fit.verdict import verdict_on
 from training.recording.recording import Recording
 
 FILE_ERROR = 0.02
-"""Standard error of a point of a model file, which keeps none: `xtc-train fit` writes no curve
-whose 95 % interval is wider than 5 % to either side."""
+"""Standard error of a point of a model file, which has no errors: `xtc-train fit` writes no curve
+with a 95 % interval wider than 5 % to either side."""
 SETTLING_S, OVERSHOOT = 5.0, 0.08
-"""What gains are designed for, as `xtc-train fit` does by default."""
+"""Target of the gains, the default of `xtc-train fit`."""
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ class Known:
     rising: Rising
     """Its points up to the cap threshold, with the covariance of their logarithms."""
     packet_bytes: float | None = None
-    """The size of the packets that it is of, where that is known."""
+    """Packet size of the curve, if known."""
 
 
 def known_from_model(host: HostModel) -> Known:
-    """Return what a model file says; its points are taken to be known to `FILE_ERROR`."""
+    """Return the curve of a model file; its points have the error `FILE_ERROR`."""
     curve = host.curve
     points = [(cap, rate) for cap, rate in curve.points if rate > 0 and cap <= curve.cap_threshold]
     rates = np.array([rate for _, rate in points])
@@ -44,7 +44,7 @@ def known_from_model(host: HostModel) -> Known:
 
 
 def known_from_sweep(recording: Recording) -> Known:
-    """Return what a sweep says, with the errors that its fit found.
+    """Return the curve of a sweep, with the errors that its fit found.
 
     Raises:
         UnfitError: it supports no fit, or none that is precise enough.
@@ -70,7 +70,7 @@ def known_from_sweep(recording: Recording) -> Known:
 
 
 def _with_threshold(rising: Rising, found: Fit) -> Rising:
-    """Return the rising caps and the threshold: where the curve is straight, few lie near it."""
+    """Return the rising caps and the threshold: few are near it on a straight curve."""
     if not found.threshold_reached or found.cap_threshold <= max(rising.caps, default=0.0):
         return rising
     covariance = np.pad(rising.covariance, (0, 1))

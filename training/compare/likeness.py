@@ -1,4 +1,4 @@
-"""Judges a ratio: the same host, a faster one, or one with another curve; pure."""
+"""Classify a ratio: the same host, a faster one, or one with another curve; pure."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -13,26 +13,26 @@ from training.fit.verdict import PRECISE
 Kind = Literal["same", "faster", "slower", "another curve", "another top", "unclear"]
 
 SURELY = 0.01
-"""Probability below which chance does not explain that the ratio is unlike at different caps."""
+"""Probability below which chance does not explain that the ratio differs between caps."""
 
 
 class Likeness(msgspec.Struct, frozen=True):
-    """What a comparison comes to."""
+    """Result of a comparison."""
 
     kind: Kind
     words: str
     """One line for people."""
     notes: tuple[str, ...]
-    """What else differs, or says nothing of the hosts."""
+    """Other differences, and what says nothing about the hosts."""
 
     @property
     def same(self) -> bool:
-        """Whether the two are one kind of host, as far as 5 % can be told."""
+        """Whether the two are the same kind of host, at a resolution of 5 %."""
         return self.kind == "same"
 
 
 def likeness_of(ratio: Ratio) -> Likeness:
-    """Judge a comparison."""
+    """Classify a comparison."""
     kind = _kind(ratio)
     return Likeness(kind, _words(kind, ratio), tuple(_notes(ratio)))
 
@@ -50,7 +50,7 @@ def _kind(ratio: Ratio) -> Kind:
 
 
 def _apart(one: Interval, other: Interval) -> float:
-    """Return by which share two intervals lie apart; 0 or less where they meet."""
+    """Return the gap between two intervals as a share; 0 or less if they meet."""
     return max(one.low / other.high, other.low / one.high) - 1
 
 
@@ -84,7 +84,7 @@ def _words(kind: Kind, ratio: Ratio) -> str:
 
 
 def _ends(ratio: Ratio) -> tuple[CapRatio, CapRatio]:
-    """Return the caps of the smallest and the largest ratio, by rising cap."""
+    """Return the caps of the smallest and the largest ratio, in rising order."""
     least = min(ratio.points, key=lambda point: point.ratio.value)
     most = max(ratio.points, key=lambda point: point.ratio.value)
     return (least, most) if least.cap <= most.cap else (most, least)

@@ -1,9 +1,9 @@
 """How fast one host is compared with another: the ratio of two swept curves, cap by cap; pure.
 
-Only caps that hold both routers back tell of the hosts' speed, and only between caps that each
-sweep measured. The errors of one sweep's caps are correlated, since its host had one speed at a
-time (`training.fit.levels`), so the common ratio and the test of one ratio for all caps weigh caps
-by that covariance.
+Only caps that limit both routers show the hosts' speed, and only between caps that each sweep
+measured. The errors of one sweep's caps are correlated, since its host had one speed at a time
+(`training.fit.levels`). The common ratio and the test of one ratio for all caps therefore weight
+caps by that covariance.
 """
 
 import math
@@ -29,10 +29,10 @@ from training.recording.sweep_model import NARROW
 Array = npt.NDArray[np.float64]
 
 LEAST_COMMON = 2
-"""Caps that both sweeps must have, so that the ratio can be called the same at all of them."""
+"""Caps that both sweeps must have before the ratio can be called the same at all of them."""
 INDEPENDENT = 0.2
-"""What a cap must add to the others to count as one of its own, as a share of its weights: where
-two sweeps interleave, some interpolated ratios follow from the others."""
+"""Share of a cap's weights that must be independent of the others for the cap to count: where two
+sweeps interleave, some interpolated ratios follow from the others."""
 
 
 class CapRatio(msgspec.Struct, frozen=True):
@@ -44,32 +44,32 @@ class CapRatio(msgspec.Struct, frozen=True):
     ratio: Interval
     """B over A, with its 95 % interval."""
     interpolated: bool
-    """Whether one of the two sweeps did not measure this cap, but its neighbours."""
+    """Whether one of the two sweeps measured only the neighbours of this cap."""
 
 
 class TopRatio(msgspec.Struct, frozen=True):
-    """The most that each host forwards, compared."""
+    """The largest throughput of each host, compared."""
 
     ratio: Interval
     a_limited_by: Limit | None
-    """What keeps the top of A from being higher; None where its sweep ended below the top."""
+    """What limits the top of A; None if its sweep ended below the top."""
     b_limited_by: Limit | None
 
     @property
     def tells(self) -> bool:
-        """Whether the ratio is of the hosts: not where the load, or the sweep's end, limits one."""
+        """Whether the hosts give the ratio: false if the load, or the sweep's end, limits one."""
         return self.a_limited_by == self.b_limited_by == "host"
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """How one host answers to a change of cap."""
+    """Response of one host to a change of cap."""
 
     period_s: float
     """Seconds between samples."""
     lag: Interval
-    """The share of a step that is left after one sample of A's period."""
+    """Share of a step that is left after one sample of A's period."""
     delay_s: float
-    """Seconds before a cap shows at all."""
+    """Seconds before a cap has any effect."""
 
 
 class Ratio(msgspec.Struct, frozen=True):
@@ -80,7 +80,7 @@ class Ratio(msgspec.Struct, frozen=True):
     common: Interval
     """The one ratio of B over A at all caps."""
     chance: float
-    """Probability that chance alone makes the ratio so unlike at different caps."""
+    """Probability that chance alone makes the ratio vary so much between caps."""
     top: TopRatio
     a: Answer
     b: Answer
@@ -93,7 +93,7 @@ class Ratio(msgspec.Struct, frozen=True):
 
     @property
     def delays_differ(self) -> bool:
-        """Whether the delays differ by more than the longer period, which bounds what is seen."""
+        """Whether the delays differ by more than the longer period, which bounds the resolution."""
         return abs(self.a.delay_s - self.b.delay_s) >= max(self.a.period_s, self.b.period_s)
 
 
@@ -107,7 +107,7 @@ def ratio_of(a: Recording, b: Recording) -> Ratio:
 
 
 def ratio_of_fits(a: tuple[Recording, Fit], b: tuple[Recording, Fit]) -> Ratio:
-    """Compare two sweeps that were fitted before.
+    """Compare two sweeps that are fitted already.
 
     Raises:
         UnfitError: they have too few caps in common.
@@ -135,14 +135,14 @@ def ratio_of_fits(a: tuple[Recording, Fit], b: tuple[Recording, Fit]) -> Ratio:
 
 @dataclass(frozen=True)
 class _Side:
-    """One sweep, as the comparison needs it."""
+    """One sweep in the form that the comparison needs."""
 
     rising: Rising
     period: float
     host: Dynamics
 
     def answer(self, period: float) -> Answer:
-        """Return how it answers, its lag at another period (`HostModel.lag_at`), in seconds."""
+        """Return its response, the lag at another period (`HostModel.lag_at`), in seconds."""
         power = period / self.period
         low, value, high = (
             min(max(share, 0.0), LARGEST) ** power
@@ -160,14 +160,14 @@ def _host(found: Fit) -> Dynamics:
 
 
 def rising_of(recording: Recording, found: Fit) -> Rising:
-    """Return the caps that hold a router back, from a sweep and its fit."""
+    """Return the caps that limit a router, from a sweep and its fit."""
     samples = [sample for sample in recording.samples if sample.phase != "load"]
     means = means_of(samples, recording.metadata.period_s, _host(found))
     return below_load(curve_of(means, found.offered_pps).rising, found.offered_pps)
 
 
 def below_load(rising: Rising, offered: float | None) -> Rising:
-    """Return the caps at which the load leaves the throughput to the cap; packets/s where known."""
+    """Return the caps at which the cap, not the load, limits throughput; packets/s where known."""
     if offered is None:
         return rising
     kept = [n for n, rate in enumerate(rising.rates) if rate < LOADED * offered]
@@ -183,7 +183,7 @@ def _common_caps(a: Sequence[float], b: Sequence[float]) -> list[float]:
     """Return the caps that one sweep measured and the other measured or brackets, rising.
 
     Raises:
-        UnfitError: they are too few.
+        UnfitError: there are too few.
     """
     low, high = (
         max(min(a, default=0.0), min(b, default=0.0)),
@@ -212,7 +212,7 @@ class _Pair:
         self._covariance = self._of_a.covariance(a.covariance) + self._of_b.covariance(b.covariance)
 
     def common(self) -> Common:
-        """Return the one ratio behind those of the caps, as a logarithm."""
+        """Return the common ratio of the caps, as a logarithm."""
         kept = _independent(self._of_a, self._of_b)
         freedom = min(self._a.freedom, self._b.freedom)
         return common_of(self._logs[kept], self._covariance[np.ix_(kept, kept)], freedom)
@@ -233,7 +233,7 @@ class _Pair:
 
 
 def _independent(a: Interpolated, b: Interpolated) -> list[int]:
-    """Return the numbers of the caps whose ratios do not follow from one another, rising."""
+    """Return the rising indices of the caps with ratios that do not follow from one another."""
     rows = np.hstack((a.weights, -b.weights))
     columns = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).T
     _, triangle, order = linalg.qr(columns, mode="economic", pivoting=True)

@@ -1,4 +1,4 @@
-"""How fast one host is as a multiple of another, by the caps that hold both back; pure."""
+"""Speed of one host as a multiple of another's, from the caps that limit both; pure."""
 
 import math
 import statistics
@@ -11,10 +11,10 @@ from training.fit.fit import Fit
 from training.fit.points import CapPoint
 
 LEAST_CAPS = 3
-"""Fewer caps that both hosts were measured at give no ratio."""
+"""Fewer caps measured on both hosts give no ratio."""
 INDEPENDENT = 3
-"""Caps whose errors count as independent, however many there are: where the speed of a host drifts,
-those of neighbouring visits are alike. Intervals held the truth in 98 % of 66 pairs of simulated
+"""Number of caps with errors that count as independent, at most: where the speed of a host drifts,
+errors of neighbouring visits are alike. Intervals held the truth in 98 % of 66 pairs of simulated
 hosts that drift by 5 % (with eight in place of three: 74 %), and in all pairs of other kinds."""
 MEDIAN = math.sqrt(math.pi / 2)
 """The standard error of a median, as a multiple of that of a mean."""
@@ -29,14 +29,14 @@ class Ratio(msgspec.Struct, frozen=True):
     low: float
     high: float
     caps: int
-    """How many caps it rests on."""
+    """Number of caps behind it."""
 
 
 def relative_speed(host: Fit, reference: Fit) -> Ratio | None:
-    """Return how fast a host is; None where too few caps hold both back.
+    """Return the relative speed of a host; None if too few caps limit both.
 
-    It is the median of the ratios at the caps that either was measured at, within the range in
-    which both curves are known and rise.
+    It is the median of the ratios at the caps measured on either, within the range in which both
+    curves are known and rise.
     """
     found = [
         (math.log(one[0] / other[0]), math.hypot(one[1], other[1]))

@@ -1,4 +1,4 @@
-"""Writes the model of a host whose curve was transferred from a known one; pure."""
+"""Make the model of a host from a transferred curve; pure."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from training.compare.transfer import Transfer, predicted_top
 from training.recording.recording import Metadata
 
 LONGEST = 1000
-"""Characters of a description that a model file takes."""
+"""Maximum length of a description in a model file."""
 
 
 def scaled_host(host: HostModel, found: Transfer, metadata: Metadata) -> HostModel:
@@ -19,7 +19,7 @@ def scaled_host(host: HostModel, found: Transfer, metadata: Metadata) -> HostMod
     the loop stays the one that was designed.
 
     Raises:
-        models.InvalidModelError: the numbers describe no host.
+        models.InvalidModelError: the numbers do not describe a host.
     """
     factor = found.factor.value
     curve = scaled_curve(host, found)
@@ -41,7 +41,7 @@ def scaled_host(host: HostModel, found: Transfer, metadata: Metadata) -> HostMod
 
 
 def scaled_curve(host: HostModel, found: Transfer) -> ThroughputCurve:
-    """Return the known curve, scaled, and flat from where it meets the new host's top."""
+    """Return the known curve, scaled, and flat above the new host's top."""
     factor, top = found.factor.value, predicted_top(host, found)
     points = {cap: min(factor * rate, top) for cap, rate in host.curve.points}
     if top < factor * host.curve.top:
@@ -50,7 +50,7 @@ def scaled_curve(host: HostModel, found: Transfer) -> ThroughputCurve:
 
 
 def _uncertainty(host: HostModel, found: Transfer, curve: ThroughputCurve) -> Uncertainty | None:
-    """Return the known curve's errors with that of the factor; noise and speed are taken over."""
+    """Return the known curve's errors with that of the factor; keep noise and speed."""
     if host.uncertainty is None:
         return None
     return host.uncertainty.carried_to(curve, log_error(found.factor))

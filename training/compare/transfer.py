@@ -1,8 +1,8 @@
-"""Scales a known curve by a few caps measured on a new host, or refuses to; pure.
+"""Scale a known curve by a few caps measured on a new host, or refuse to; pure.
 
-One factor is sought, that of the new host's throughput over the known curve's at caps that hold
-the router back on both. It stands for the hosts' speed, so it has to be the same at all caps:
-where it is not, the new host has another curve and needs a sweep of its own.
+The factor is the new host's throughput over the known curve's, at caps that limit the router on
+both. It represents the hosts' speed, so it must be the same at all caps. If it is not, the new host
+has another curve and needs its own sweep.
 """
 
 import math
@@ -31,13 +31,13 @@ from training.recording.recording import Recording
 Array = npt.NDArray[np.float64]
 
 LEAST_CAPS = 2
-"""Binding caps without which nothing says that one factor serves the whole curve."""
+"""Binding caps needed to show that one factor fits the whole curve."""
 SPREAD = 2.0
-"""The largest binding cap as a multiple of the smallest, below which they tell no curves apart."""
+"""Minimum ratio of the largest to the smallest binding cap that distinguishes curves."""
 SURELY = 0.01
-"""Probability below which chance does not explain that caps ask for unlike factors."""
+"""Probability below which chance does not explain that factors differ between caps."""
 SHORT = 0.05
-"""Share by which the uncapped router may miss the top that is predicted for it."""
+"""Share by which the uncapped router may miss its predicted top."""
 
 
 class CapFactor(msgspec.Struct, frozen=True):
@@ -51,28 +51,28 @@ class CapFactor(msgspec.Struct, frozen=True):
 
 
 class Transfer(msgspec.Struct, frozen=True):
-    """How a known curve becomes that of a new host."""
+    """Factor from a known curve to that of a new host."""
 
     factor: Interval
     caps: tuple[CapFactor, ...]
-    """Those that the factor rests on, by rising cap."""
+    """The caps that determine the factor, by rising cap."""
     unused: tuple[float, ...]
-    """Caps that were measured, but do not bind on both hosts."""
+    """Measured caps that do not bind on both hosts."""
     chance: float
-    """Probability that chance alone makes the factor so unlike at different caps."""
+    """Probability that chance alone makes the factor vary so much between caps."""
     offered_pps: float | None
-    """What was offered to the new host, where it is known."""
+    """Load offered to the new host, if known."""
     uncapped_pps: float | None
-    """What the new host forwards uncapped, where it was measured."""
+    """Throughput of the new host uncapped, if measured."""
     cautions: tuple[str, ...] = ()
 
 
 def transfer_of(known: Known, recording: Recording) -> Transfer:
-    """Return the factor from a known curve to the new host that a recording is of.
+    """Return the factor from a known curve to the new host of a recording.
 
     Raises:
-        TransferError: too few caps bind, one is out of the known range, they ask for unlike
-            factors, the factor is not known well enough, or the top is not reached.
+        TransferError: too few caps bind, one is out of the known range, their factors differ, the
+            factor is not known well enough, or the top is not reached.
     """
     samples = [sample for sample in recording.samples if sample.phase != "load"]
     _check_size(known, recording)
@@ -110,7 +110,7 @@ def _dynamics(host: HostModel, recording: Recording) -> Dynamics:
 
 
 def _within(known: Rising, new: Rising) -> Rising:
-    """Return the part of the new host's caps that lies below the known cap threshold."""
+    """Return those of the new host's caps that are below the known cap threshold."""
     low, high = min(known.caps, default=math.inf), max(known.caps, default=0.0)
     kept = [number for number, cap in enumerate(new.caps) if low <= cap < high]
     covariance = new.covariance[np.ix_(kept, kept)]
@@ -135,7 +135,7 @@ def _factors(known: Rising, new: Rising) -> tuple[tuple[CapFactor, ...], Array, 
 
 
 def _check_size(known: Known, recording: Recording) -> None:
-    """Refuse packets of another size, which cost the same host another share of its CPU."""
+    """Reject packets of another size, which cost the same host a different CPU share."""
     here, there = recording.metadata.packet_bytes, known.packet_bytes
     if here is None or there is None or abs(here - there) < 1:
         return
@@ -199,16 +199,16 @@ def _check_precise(factor: Interval) -> None:
 
 
 def predicted_top(host: HostModel, found: Transfer) -> float:
-    """Return the most that the new host forwards of what is offered, in packets/s."""
+    """Return the predicted top of the new host under its offered load, in packets/s."""
     top = found.factor.value * host.curve.top
     return top if found.offered_pps is None else min(top, found.offered_pps)
 
 
 def _cautions(host: HostModel, found: Transfer) -> tuple[str, ...]:
-    """Return what to be careful about.
+    """Return the warnings.
 
     Raises:
-        TransferError: the uncapped router forwards surely less than the top that is predicted.
+        TransferError: the uncapped router forwards significantly less than its predicted top.
     """
     top, uncapped = predicted_top(host, found), found.uncapped_pps
     if uncapped is None:

@@ -1,4 +1,4 @@
-"""What a loop is to be expected to do on a host: simulated, with the noise that was measured."""
+"""Expected behaviour of a loop on a host: simulated, with the measured noise."""
 
 import math
 from collections.abc import Sequence
@@ -22,11 +22,11 @@ the distribution: the slowest and the fastest are at 4.5 % and 95.5 % of it."""
 
 
 class Expectation(msgspec.Struct, frozen=True):
-    """What came of one simulated run; shares are of the setpoint."""
+    """Result of one simulated run; shares are of the setpoint."""
 
     setpoint_pps: float
     mean_pps: float
-    """Of the settled samples; of the second half where it never settled."""
+    """Of the settled samples; of the second half if it never settled."""
     mean_error: float
     """(mean - setpoint) / setpoint."""
     relative_rmse: float
@@ -35,7 +35,7 @@ class Expectation(msgspec.Struct, frozen=True):
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """Median and range from 5 to 95 % of several runs; None stands for never."""
+    """Median and range from 5 to 95 % of several runs; None means never."""
 
     median: float | None
     low: float | None
@@ -43,7 +43,7 @@ class Spread(msgspec.Struct, frozen=True):
 
 
 class Outlook(msgspec.Struct, frozen=True):
-    """What several simulated runs of one law at one setpoint come to; shares as `Expectation`'s."""
+    """Summary of several simulated runs of one law at one setpoint; shares as `Expectation`'s."""
 
     law: str
     setpoint_pps: float
@@ -64,14 +64,14 @@ def outlooks(
     speed: float,
     runs: int = RUNS,
 ) -> list[Outlook]:
-    """Simulate a law several times at each setpoint, each time on a host of another speed.
+    """Simulate a law several times at each setpoint, each time at another host speed.
 
     The noise is drawn with the number of the run as its seed, so the same arguments give the same
     figures, and all laws meet the same noise and speeds.
 
     Args:
         host: as `expected` takes it.
-        law: the name of what holds it.
+        law: the name of its law.
         setpoints: in packets/s.
         noise: standard deviation of a sample as a share of the throughput.
         speed: standard deviation of the host's speed from run to run, as a share.
@@ -135,9 +135,9 @@ def expected(
         setpoints: in packets/s.
         noise: standard deviation of a sample as a share of the throughput.
         stolen: the share of the router's CPU that another process takes all the time.
-        start_cap: in CPUs; the largest where none is given, as the daemon starts.
-        offered: packets/s; where none is given, as when the host was measured.
-        gain: how many times as fast as its curve the host is.
+        start_cap: in CPUs; by default the largest, as the daemon starts.
+        offered: packets/s; by default the load under which the host was measured.
+        gain: speed of the host as a multiple of its curve's.
         seed: of the noise; the same seed gives the same run.
     """
     ceiling = CapFraction(host.cap_ceiling)
@@ -170,18 +170,18 @@ def expected(
 
 
 def fixed_cap(host: HostModel, setpoint: float, stolen: float) -> float:
-    """Return the packets/s of the cap that gives the setpoint, once a share of it is stolen."""
+    """Return the packets/s at the setpoint's cap, once a share of it is stolen."""
     cap = host.curve.cap_for(setpoint)
     return host.curve.throughput(cap * (1 - stolen))
 
 
 def smallest_held(runs: Sequence[Expectation], *, share: float, least_pps: float) -> float | None:
-    """Return the setpoint from which on every run's mean is near; None where the last is not.
+    """Return the setpoint from which on every run's mean is near; None if the last is not.
 
     Args:
         runs: by rising setpoints.
         share: how far a mean may be from its setpoint, as a share of that; a law's dead zone.
-        least_pps: the same in packets/s where that is more; what a step of the cap makes.
+        least_pps: the same in packets/s, used if larger: the effect of one step of the cap.
     """
     held = None
     for one in reversed(runs):

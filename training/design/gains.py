@@ -1,14 +1,14 @@
-"""Designs the gains of Eq. 2 for a host that follows Eq. 1, and says how far they can be trusted.
+"""Design the gains of Eq. 2 for a host that follows Eq. 1, with their stability margins.
 
 The closed loop of the paper (Eq. 3) has the denominator z² + z[(Kp + Ki)b - (a + 1)] + (a - Kp·b).
 Equated with (z - p1)(z - p2) it gives Kp = (a - p1·p2)/b and Ki = (1 - p1)(1 - p2)/b.
 A settling time of n samples and an overshoot M put the poles at a radius exp(-4/n) and an angle
 pi·ln(radius)/ln(M), as in Hellerstein et al., "Feedback Control of Computing Systems".
 
-Where the paper's words and its equations part:
+Where the paper's text and its equations differ:
 - Its PI gains are those of 5 s and 8 %: radius 0.449 and angle 0.995, with three digits each, give
-  -1.747e-3 and 11.311e-3 to every digit that is printed. It says that this loop settles in 10 s
-  (section 6); Eq. 1 and Eq. 2 with these gains stay within 2 % from the fifth second on.
+  -1.747e-3 and 11.311e-3, equal in all printed digits. The paper says that this loop settles in 10
+  s (section 6); Eq. 1 and Eq. 2 with these gains stay within 2 % from the fifth second on.
 - Its dead-beat gains, Kp = a/b and Ki = (1 - a)/b, make F(z) = 1/z as it says (section 7.2.1), but
   not by "all poles in the origin": one is there, the other at a, where the zero cancels it. Both
   in the origin would be Ki = 1/b, settle a sample later and overshoot by a.
@@ -34,7 +34,7 @@ DIGITS = 3
 FINE = 0.99
 """... up to this radius, beyond which three decimals would be too coarse."""
 SLOWEST = 1e-5
-"""Radians a sample below which no frequency is looked at."""
+"""Lowest frequency considered, in radians per sample."""
 FREQUENCIES = 300
 LONGEST = 10_000
 """Samples; a loop that takes longer to settle does not."""
@@ -48,7 +48,7 @@ class Pole(msgspec.Struct, frozen=True):
 
     @property
     def radius(self) -> float:
-        """What is left of it after a sample; from 1 on the loop is unstable."""
+        """Share of it left after a sample; from 1 on the loop is unstable."""
         return math.hypot(self.re, self.im)
 
 
@@ -61,21 +61,21 @@ class Loop(msgspec.Struct, frozen=True):
     """Decades of cap per kp/s."""
     poles: tuple[Pole, Pole]
     zero: float | None
-    """Of Eq. 3; None where there is none."""
+    """Of Eq. 3; None if there is none."""
     settling_s: float
     """Seconds until a step of the setpoint stays within 2 %, simulated."""
     overshoot: float
-    """By how much that step exceeds the setpoint, as a share of it, simulated."""
+    """Overshoot of that step, as a share of the setpoint, simulated."""
     largest_gain: float
-    """By how many times the host's b may exceed the design's before the loop is unstable. A
-    smaller b only makes it slower, however small."""
+    """Factor by which the host's b may exceed the design's before the loop is unstable. A smaller
+    b, however small, only makes the loop slower."""
     phase_margin_deg: float
     step: tuple[float, ...]
-    """The throughput's answer to a step of the setpoint from 0 to 1, one number a sample."""
+    """The throughput's answer to a step of the setpoint from 0 to 1, one value per sample."""
 
 
 class Design(msgspec.Struct, frozen=True):
-    """Both laws of the paper for one host, and what they were designed from."""
+    """Both laws of the paper for one host, and their design parameters."""
 
     a: float
     b: float
@@ -95,9 +95,9 @@ def design(
     Args:
         a: of Eq. 1, at least 0 and below 1.
         b: of Eq. 1, in kp/s per decade of cap.
-        settling_s: the time in which the PI law is to settle, in seconds.
-        overshoot: by how much the PI law may exceed a new setpoint, as a share. The zero of Eq. 3
-            is not part of this, as in the paper; `Loop.overshoot` tells what comes of it.
+        settling_s: the settling time of the PI law, in seconds.
+        overshoot: overshoot allowed to the PI law at a new setpoint, as a share. As in the paper,
+            it ignores the zero of Eq. 3; `Loop.overshoot` is the result.
         period_s: seconds from one sample to the next.
 
     Raises:
@@ -116,7 +116,7 @@ def design(
 
 
 def _placed_loop(a: float, b: float, settling_s: float, overshoot: float, period_s: float) -> Loop:
-    """Return the PI law of a specification; where its loop is none, the time asked is too long."""
+    """Return the PI law of a specification; a loop that fails means too long a settling time."""
     gains = gains_of(a, b, poles_of(settling_s, overshoot, period_s))
     try:
         return loop_of(a, b, gains, period_s)
@@ -150,7 +150,7 @@ def poles_of(settling_s: float, overshoot: float, period_s: float = 1.0) -> Pole
 
 
 def gains_of(a: float, b: float, poles: Poles) -> tuple[float, float]:
-    """Return Kp and Ki that put the poles of Eq. 3 there.
+    """Return Kp and Ki for these poles of Eq. 3.
 
     Raises:
         DesignError: the poles are not a pair, so that no real gains put them there.
@@ -165,8 +165,8 @@ def gains_of(a: float, b: float, poles: Poles) -> tuple[float, float]:
 def placed(a: float, b: float, poles: Poles) -> tuple[float, float]:
     """Return Kp and Ki by Ackermann's formula on the host and an integrator, by python-control.
 
-    The second opinion on `gains_of`. `control.place` refuses double poles, `place_acker` takes
-    them but returns its gains as a row in some versions and as a bare list in others.
+    Cross-check of `gains_of`. `control.place` refuses double poles, `place_acker` takes them but
+    returns its gains as a row in some versions and as a bare list in others.
     """
     host = np.array([[a, 0.0], [-1.0, 1.0]])
     gains = as_row(control.place_acker(host, np.array([[b], [0.0]]), list(poles)))
@@ -174,12 +174,12 @@ def placed(a: float, b: float, poles: Poles) -> tuple[float, float]:
 
 
 def as_row(gains: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Return a state feedback as one row, whichever shape this version of the library gives."""
+    """Return a state feedback as one row; its shape depends on the library's version."""
     return np.real(np.atleast_2d(np.asarray(gains))).astype(float).reshape(1, -1)
 
 
 def loop_of(a: float, b: float, gains: tuple[float, float], period_s: float = 1.0) -> Loop:
-    """Return what gains do on a host: poles, margins, and the answer to a step.
+    """Return the effect of gains on a host: poles, margins, and step response.
 
     Raises:
         DesignError: the loop is unstable, or too slow to be called a loop.
@@ -205,12 +205,12 @@ def loop_of(a: float, b: float, gains: tuple[float, float], period_s: float = 1.
 
 
 def largest_gain(a: float, b: float, kp: float, ki: float) -> float:
-    """Return the factor on b from which on Eq. 3 is unstable; infinity where none is.
+    """Return the factor on b from which on Eq. 3 is unstable; infinity if there is none.
 
     Jury's conditions on the denominator with the factor g: at z = -1 it is positive as long as
     g·b·(2·Kp + Ki) < 2·(1 + a), and its constant term stays below 1 as long as |a - Kp·b·g| < 1,
-    of which a positive Kp breaks the former first. At z = 1 it is Ki·b·g, which is positive for
-    every g: no factor below 1 does harm.
+    and a positive Kp breaks the former first. At z = 1 it is Ki·b·g, which is positive for every g,
+    so factors below 1 are harmless.
     """
     limits = [math.inf]
     if 2 * kp + ki > 0:
@@ -221,7 +221,7 @@ def largest_gain(a: float, b: float, kp: float, ki: float) -> float:
 
 
 def _open_loop(a: float, b: float, kp: float, ki: float, period_s: float) -> Any:
-    """Return controller and host in a row: Eq. 2 is ((Kp + Ki)z - Kp)/(z - 1)."""
+    """Return controller and host in series: Eq. 2 is ((Kp + Ki)z - Kp)/(z - 1)."""
     law = control.tf([kp + ki, -kp], [1, -1], period_s)
     return law * control.tf([b], [1, -a], period_s)
 

@@ -1,4 +1,4 @@
-"""Turns a fit and a design into the model file's host."""
+"""Turn a fit and a design into the host of a model file."""
 
 from common.units import format_cap
 from models import ControlGains, HostModel, LogCapModel, Uncertainty
@@ -11,7 +11,7 @@ from training.fit.verdict import verdict_on
 from training.recording.recording import Metadata
 
 LARGEST_LAG = 0.95
-"""A host that keeps more than this of a step is not held by a loop of one sample."""
+"""A loop of one sample cannot hold a host that keeps more than this share of a step."""
 PAPER_FLOOR = 0.01
 """The smallest cap of Xen, and of a quota with a period of 100 ms."""
 
@@ -23,7 +23,7 @@ def host_model(fit: Fit, design: Design, metadata: Metadata) -> HostModel:
     smallest useful cap of the fit.
 
     Raises:
-        models.InvalidModelError: the numbers describe no host.
+        models.InvalidModelError: the numbers do not describe a host.
     """
     floor = min(PAPER_FLOOR, fit.points[0].cap)
     return HostModel(
@@ -46,10 +46,10 @@ def host_model(fit: Fit, design: Design, metadata: Metadata) -> HostModel:
 
 
 def uncertainty_of(fit: Fit) -> Uncertainty:
-    """Return how well the curve is known, for the daemon and for promises.
+    """Return the precision of the curve, for the daemon and for promises.
 
-    Where no cap was visited twice, nobody knows how the host's speed changes: most hosts' does by
-    as much as the mixed model takes beforehand.
+    If no cap was visited twice, the change of the host's speed is unknown; the mixed model's prior,
+    which fits most hosts, stands in.
     """
     wander = fit.wander
     trend = wander.trend if wander is not None and wander.drifts else 0.0
@@ -65,18 +65,18 @@ def uncertainty_of(fit: Fit) -> Uncertainty:
 
 
 def _ends(rate: Interval) -> tuple[float, float]:
-    """Return the ends of an interval in packets/s, in as many digits as mean anything."""
+    """Return the ends of an interval in packets/s, in significant digits."""
     low, high = (float(f"{end:.6g}") for end in (rate.low, rate.high))
     return max(low, 0.0), min(high, MAX_RATE)
 
 
 def lag_of(fit: Fit) -> float:
-    """Return the fitted `a` as far as a stable host can have it."""
+    """Return the fitted `a`, limited to that of a stable host."""
     return min(max(fit.eq1.a.value, 0.0), LARGEST_LAG)
 
 
 def b_of(fit: Fit) -> float:
-    """Return `b` that goes with the lag, so that the steady slope stays what was measured."""
+    """Return the `b` that matches the lag and keeps the measured steady slope."""
     return fit.eq1.line.gain.value * (1 - lag_of(fit))
 
 
@@ -111,5 +111,5 @@ def _description(fit: Fit, metadata: Metadata) -> str:
     rough = "" if verdict.usable else f" Rough: {verdict.words}."
     where = " ".join(filter(None, parts))
     text = f"{where}, {caps}: {fit.shapes.words}.{held_out}{rough}"[:1000]
-    # A control character takes six in the file, whose lines have an end.
+    # A control character takes six in the file, where lines have a maximum length.
     return "".join(one if one.isprintable() else " " for one in text)

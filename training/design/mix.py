@@ -1,4 +1,4 @@
-"""What a host forwards of packets of several sizes; pure.
+"""Throughput of a host under mixed packet sizes; pure.
 
 Sizes are bytes of the Ethernet frame without preamble and checksum.
 """
@@ -18,9 +18,9 @@ CHECKSUM: Final = 4
 IMIX: Final = tuple(
     (float(wire - CHECKSUM), share / 12) for wire, share in ((64, 7), (594, 4), (1518, 1))
 )
-"""The usual mix of the Internet, 7:4:1 of IP packets of 40, 576 and 1500 bytes: frames of 64 (which
-is the least), 594 and 1518 bytes with 18 of Ethernet, of which the 4 of the checksum do not count
-here."""
+"""The usual Internet mix (IMIX), 7:4:1 of IP packets of 40, 576 and 1500 bytes. With 18 bytes of
+Ethernet these are frames of 64 (the minimum), 594 and 1518 bytes; the 4 of the checksum do not
+count here."""
 
 Mix = tuple[tuple[float, float], ...]
 
@@ -30,15 +30,15 @@ class Held(msgspec.Struct, frozen=True):
 
     setpoint_pps: float
     cap: float | None
-    """CPUs; None where no cap forwards so much."""
+    """CPUs; None if no cap forwards that much."""
 
 
 class Predicted(msgspec.Struct, frozen=True):
-    """What the host forwards of a mix."""
+    """Throughput of the host under a mix."""
 
     mean_bytes: float
     ratio: float
-    """Throughput over that of the model's own packets, where the CPU limits it."""
+    """Throughput over that of the model's own packets, when the CPU limits it."""
     top_pps: float
     top_bps: float
     """Bits of frames per second."""
@@ -79,7 +79,7 @@ def _part(text: str) -> tuple[float, float]:
 
 
 def predicted(host: HostModel, mix: Mix, setpoints: Sequence[float]) -> tuple[HostModel, Predicted]:
-    """Return the model of a mix, and what it says.
+    """Return the model of a mix, and its predictions.
 
     Raises:
         InvalidModelError: the model has no cost.
@@ -87,7 +87,7 @@ def predicted(host: HostModel, mix: Mix, setpoints: Sequence[float]) -> tuple[Ho
     mean = mean_bytes(mix)
     model = host.for_packet_size(mean)
     curve, bits = model.curve, 8 * mean
-    assert host.cost is not None  # it has a model for a size
+    assert host.cost is not None  # there is a model for a size
     return model, Predicted(
         mean_bytes=mean,
         ratio=host.cost.ratio(mean),

@@ -1,7 +1,7 @@
-"""Runs the closed loop with a new model on the host, and compares what was foretold with fact.
+"""Run the closed loop with a new model on the host, and compare predictions with results.
 
-The loop is the daemon's own: its manager, keeper and law, on the same meter. What is foretold comes
-from simulating the same law on the model.
+The loop is the daemon's own: its manager, cap controller and law, on the same meter. The
+predictions come from simulating the same law on the model.
 """
 
 import dataclasses
@@ -31,26 +31,26 @@ from xtc.simulation.plant import Plant
 from xtc.wire import Activate, Deactivate, Report
 
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
-"""Setpoints where none is given, as shares of the model's top throughput."""
+"""Default setpoints, as shares of the model's top throughput."""
 BAND = 0.05
 CAP_BAND = 0.15
-"""What the cap that held may differ by from the one foretold, as a share; the model's interval may
-be wider."""
+"""Allowed difference between the holding cap and the predicted one, as a share; the model's
+interval may be wider."""
 RUNS = 9
-"""Simulated runs whose median is foretold where noise is known."""
+"""Simulated runs behind a predicted median, if the noise is known."""
 LEAST_SPEED = 0.1
 WINDOW = 10
-"""Samples whose mean must lie within the band for the loop to count as settled at their start."""
+"""Samples that must have a mean within the band for the loop to count as settled at their start."""
 COUNTED = 4
 """The first sample that errors are counted from: the lag of the router is no error of the loop."""
 RESTS = 2
-"""Periods for which the router is let go before each setpoint."""
+"""Periods for which the router is released before each setpoint."""
 LEAST_HOLD = 15
 """Periods that a hold takes at least: some to settle in, and a window."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What became of one setpoint, foretold or in fact."""
+    """Result at one setpoint, predicted or measured."""
 
     cap: float | None
     """The mean cap once settled, in CPUs."""
@@ -61,21 +61,21 @@ class Outcome(msgspec.Struct, frozen=True):
     relative_rmse: float
     """About the mean, once settled (paper, section 7.1)."""
     caps: tuple[float, float] | None = None
-    """Where the model puts the cap with 95 %, of what was foretold; None where it does not say."""
+    """The model's 95 % interval of the cap, for predictions; None if it has none."""
 
 
 class Validation(msgspec.Struct, frozen=True):
-    """One setpoint: what the model foretold, and what the host did."""
+    """One setpoint: the model's prediction, and the host's result."""
 
     setpoint_pps: float
     foretold: Outcome
     fact: Outcome
     problems: tuple[str, ...] = ()
-    """What failed; empty where loop and model passed."""
+    """What failed; empty if loop and model passed."""
 
     @property
     def cap_error(self) -> float | None:
-        """How far the foretold cap is from the one that held, as a share of that."""
+        """Distance of the predicted cap from the one that held, as a share of the latter."""
         if self.fact.cap is None or self.foretold.cap is None:
             return None
         return self.foretold.cap / self.fact.cap - 1
@@ -88,10 +88,9 @@ Watcher = Callable[[float, float | None, int], None]
 def foretell(
     model: HostModel | None, plant: HostModel, setpoint: float, *, samples: int, period: float
 ) -> Outcome:
-    """Return what simulating the default law, given the model or none, on the plant says.
+    """Return the result of simulating the default law on the plant, with the model or without.
 
-    Where the plant's noise is known, it is the median of some runs with noise, each at a speed of
-    its own.
+    If the plant's noise is known, it is the median of some runs with noise, each at another speed.
     """
     runs = 1 if plant.uncertainty is None else RUNS
     found = [
@@ -119,7 +118,7 @@ def _simulated(
     period: float,
     seed: int,
 ) -> Outcome:
-    """Return what one run on the plant gives."""
+    """Return the result of one run on the plant."""
     known, ceiling = plant.uncertainty, CapFraction(plant.cap_ceiling)
     scenario = Scenario(
         setpoint=PacketsPerSecond(setpoint),
@@ -140,7 +139,7 @@ def _simulated(
 
 
 def _speed(known: Uncertainty, run_number: int) -> float:
-    """Return the host's speed in one of the runs: they are spread evenly over what it may be."""
+    """Return the host's speed in one of the runs: speeds are spread evenly over their range."""
     quantile = (run_number + 0.5) / RUNS
     return max(1 + known.wander * statistics.NormalDist().inv_cdf(quantile), LEAST_SPEED)
 
@@ -149,7 +148,7 @@ def setpoints_of(model: HostModel, given: Sequence[float]) -> list[float]:
     """Return the setpoints to hold: those given, or shares of the model's top throughput.
 
     Raises:
-        OptionError: one is above the top: the model foretells nothing there.
+        OptionError: one is above the top, where the model predicts nothing.
     """
     top = model.curve.top
     for setpoint in given:
@@ -161,12 +160,12 @@ def setpoints_of(model: HostModel, given: Sequence[float]) -> list[float]:
 
 
 def hold_of(seconds: float, period: float, typed: str) -> int:
-    """Return the periods of a hold that was typed as some duration.
+    """Return the periods of a hold that is given as a duration.
 
     Raises:
-        OptionError: they are too few to settle in and be judged.
+        OptionError: there are too few to settle and be evaluated.
     """
-    # Three seconds are fifteen periods of 0.2 s, whatever the floats make of it.
+    # Three seconds are fifteen periods of 0.2 s, despite float rounding.
     if seconds < LEAST_HOLD * period * (1 - 1e-9):
         problem = f"{typed} is less than {LEAST_HOLD} periods of {period:g} s"
         raise OptionError("--hold", problem, f"give {LEAST_HOLD * period:g}s or more")
@@ -174,7 +173,7 @@ def hold_of(seconds: float, period: float, typed: str) -> int:
 
 
 def periods_of(setpoints: int, hold: int) -> int:
-    """Return how long some setpoints take, each of them let go before it is held."""
+    """Return how long some setpoints take, with a release before each."""
     return setpoints * (RESTS + hold)
 
 
@@ -191,14 +190,14 @@ def validate(
 
     Args:
         site: where the router is.
-        model: what foretells.
+        model: the model that predicts.
         setpoints: in packets/s.
         hold: periods for each, 15 at least.
-        watcher: is told of every period.
-        trained: whether the loop, too, is given the model.
+        watcher: called for every period.
+        trained: whether the loop uses the model, too.
 
     Raises:
-        Stopped: somebody asked to stop.
+        Stopped: a stop was requested.
         MeasureError: the router cannot be measured, or could not be released.
         Refused: the manager will not hold it.
         OptionError: the hold is too short.
@@ -215,7 +214,7 @@ def validate(
 
 
 def judged(setpoint: float, foretold: Outcome, fact: Outcome) -> Validation:
-    """Judge one setpoint: did the loop hold it, and at the cap that the model foretold?"""
+    """Evaluate one setpoint: did the loop hold it, and at the predicted cap?"""
     one = Validation(setpoint, foretold, fact)
     return msgspec.structs.replace(one, problems=tuple(_problems(one)))
 
@@ -235,7 +234,7 @@ def _problems(one: Validation) -> Iterator[str]:
 
 
 def _fits(held: float, foretold: float, caps: tuple[float, float] | None) -> bool:
-    """Whether a cap that held is one that the model allows; 15 % off is near enough for anyone."""
+    """Whether a cap that held is one that the model allows; 15 % off is near enough."""
     low, high = foretold * (1 - CAP_BAND), foretold / (1 - CAP_BAND)
     if caps is not None:
         low, high = min(low, caps[0]), max(high, caps[1])
@@ -243,12 +242,12 @@ def _fits(held: float, foretold: float, caps: tuple[float, float] | None) -> boo
 
 
 def _with_rest(watcher: Watcher, rest: int) -> Watcher:
-    """Return a watcher that is told of the periods of later setpoints, too."""
+    """Return a watcher that also counts the periods of later setpoints."""
     return lambda setpoint, rate, left: watcher(setpoint, rate, left + rest)
 
 
 class Loop:
-    """The daemon's manager with one router, ticked by hand."""
+    """The daemon's manager with one router, ticked explicitly."""
 
     def __init__(self, site: Site, model: HostModel | None) -> None:
         self._site, self._name, self._sequence = site, site.plan.name, 0
@@ -270,7 +269,7 @@ class Loop:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Release; a hypervisor gets some seconds for it."""
+        """Release the router; a hypervisor gets some seconds for it."""
         site, clock = self._site, self._site.watch.clock
         until = clock.now() + RESTORE_S
         while troubles := self._manager.stop(release=True):
@@ -281,7 +280,7 @@ class Loop:
             site.hypervisors.supervise()
 
     def hold(self, setpoint: float, periods: int, watcher: Watcher) -> Outcome:
-        """Hold the router from released on, and return what became of it."""
+        """Hold the router, starting released, and return the result."""
         self._let_go()
         self._sequence += 1
         epoch = self._journal.ledger.highest_epoch
@@ -302,7 +301,7 @@ class Loop:
         return outcome(values, caps, setpoint, self._site.period)
 
     def _let_go(self) -> None:
-        """Release the router, and wait until what it does then shows."""
+        """Release the router, and wait until the effect shows."""
         for _ in range(PATIENCE):
             try:
                 self._manager.carry_out(Deactivate(self._name))
@@ -313,7 +312,7 @@ class Loop:
             self._tick()
 
     def _tick(self) -> Report:
-        """Let a period pass, and the manager decide on it."""
+        """Wait for a period, and let the manager decide on it."""
         site = self._site
         period = site.watch.next(self._falls)
         readings = {} if period.reading is None else {self._name: period.reading}
@@ -328,7 +327,7 @@ class Loop:
 def outcome(
     values: Sequence[float], caps: Sequence[float | None], setpoint: float, period: float
 ) -> Outcome:
-    """Return the figures of a hold, whose first sample is of before the first cap."""
+    """Return the figures of a hold; its first sample precedes the first cap."""
     settled = settling(values, setpoint)
     steady = len(values) // 2 if settled is None else max(settled, COUNTED)
     mean = statistics.fmean(values[steady:])
@@ -342,9 +341,9 @@ def outcome(
 
 
 def settling(values: Sequence[float], setpoint: float) -> int | None:
-    """Return the first sample from which on ten have a mean within the band; None: there is none.
+    """Return the first sample from which on ten have a mean within the band; None if there is none.
 
-    The first sample of all is of before the first cap.
+    The very first sample precedes the first cap.
     """
     for first in range(1, len(values) - WINDOW + 1):
         if abs(statistics.fmean(values[first : first + WINDOW]) / setpoint - 1) <= BAND:

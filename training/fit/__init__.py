@@ -1,1 +1,1 @@
-"""Fits the curve, the lag and the cost of packets to a recording, with intervals and a verdict."""
+"""Fit curve, lag and cost of packets to a recording, with intervals and a quality check."""

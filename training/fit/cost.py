@@ -1,13 +1,13 @@
-"""Fits what a packet costs the CPU by its size: a part of each packet, and a part of each byte.
+"""Fit the CPU cost of a packet by its size: a part per packet, and a part per byte.
 
 At the same binding cap, the throughput at size s over that at the curve's size s0 is
 
     (per_packet + per_byte * s0) / (per_packet + per_byte * s) = 1 / (1 + g * (s - s0))
 
-so that ratios give g, the cost of a byte as a share of a packet's at s0. What that packet costs in
-CPU seconds is the CPU time used over the packets forwarded; the cap stands for it where the
-platform does not count it. Both come from one mixed model (`training.fit.levels`), as ratios under
-other loads do, with all that its levels have in common (generalized least squares).
+so ratios give g, the cost of a byte as a share of a packet's at s0. The cost of that packet in CPU
+seconds is the CPU time used over the packets forwarded; the cap replaces CPU time if the platform
+does not count it. Both come from one mixed model (`training.fit.levels`), as do ratios under other
+loads, with the covariance of its levels (generalized least squares).
 """
 
 import math
@@ -29,11 +29,11 @@ from training.recording.recording import Recording
 Array = npt.NDArray[np.float64]
 
 FREEDOM: Final = 60.0
-"""Degrees of freedom of the noise, which all samples of the sweep tell of."""
+"""Degrees of freedom of the noise, estimated from all samples of the sweep."""
 ROUNDS: Final = 20
-"""Steps of Gauss and Newton; five are enough for any ratio between 1/100 and 100."""
+"""Gauss-Newton steps; five are enough for any ratio between 1/100 and 100."""
 CHANCE: Final = 0.05
-"""Probability below which the distance from a straight line is no chance."""
+"""Probability below which chance does not explain the distance from a straight line."""
 VAGUE: Final = 0.25
 """Half of a 95 % interval of the cost at a measured size, as a share, above which it is useless."""
 
@@ -41,24 +41,24 @@ Scale = Literal["used", "cap"]
 
 
 class SizeCost(msgspec.Struct, frozen=True):
-    """What packets of one size cost, over those of the curve's size."""
+    """Cost of packets of one size, relative to those of the curve's size."""
 
     packet_bytes: int
     ratio: Interval
-    """As measured: 1 costs as much."""
+    """As measured: 1 is the same cost."""
     line: float
-    """As the straight line says."""
+    """As predicted by the straight line."""
     caps: int
-    """How many caps it was compared at."""
+    """Number of compared caps."""
 
     @property
     def excess(self) -> float:
-        """How much more than the straight line says, as a share."""
+        """Excess over the straight line, as a share."""
         return self.ratio.value / self.line - 1
 
 
 class CostFit(msgspec.Struct, frozen=True):
-    """What packets cost by their size, with 95 % intervals."""
+    """Cost of packets by their size, with 95 % intervals."""
 
     per_packet_us: Interval
     """CPU microseconds of any packet."""
@@ -67,13 +67,13 @@ class CostFit(msgspec.Struct, frozen=True):
     packet_us: Interval
     """CPU microseconds of a packet of the reference size."""
     reference_bytes: int
-    """The size that the curve is of."""
+    """Packet size of the curve."""
     scale: Scale
-    """What counted as CPU time: what the platform counts, or the cap."""
+    """Source of the CPU time: the platform's counter, or the cap."""
     sizes: tuple[SizeCost, ...]
     """By rising size, without the reference."""
     straight: float | None
-    """The probability that chance puts the sizes so far off a line; None with two sizes."""
+    """Probability that chance puts the sizes so far off a line; None with two sizes."""
 
     @property
     def bends(self) -> bool:
@@ -82,14 +82,14 @@ class CostFit(msgspec.Struct, frozen=True):
 
     @property
     def cost(self) -> PacketCost:
-        """The cost as models keep it; a part that noise makes negative is 0."""
+        """The cost as stored in models; a part that noise makes negative is 0."""
         whole, reference = self.packet_us.value * 1e-6, self.reference_bytes
         of_byte = min(max(self.per_byte_ns.value * 1e-9, 0.0), whole / reference)
         return PacketCost(max(whole - of_byte * reference, 0.0), of_byte, float(reference))
 
 
 def in_words(cost: CostFit) -> str:
-    """Return what packets cost, for people."""
+    """Describe the cost of packets."""
     words = (
         f"{_shown(cost.per_packet_us)} us a packet and {_shown(cost.per_byte_ns)} ns a byte, "
         f"by the {'CPU time used' if cost.scale == 'used' else 'cap'}"
@@ -98,7 +98,7 @@ def in_words(cost: CostFit) -> str:
 
 
 def bend(cost: CostFit) -> str:
-    """Return which size is farthest from the straight line, for people."""
+    """Describe which size is farthest from the straight line."""
     worst = max(cost.sizes, key=lambda one: abs(one.excess))
     side = "more" if worst.excess > 0 else "less"
     return (
@@ -113,7 +113,7 @@ def _shown(value: Interval) -> str:
 
 @dataclass(frozen=True)
 class _Pair:
-    """A cap under packets of another size, and the curve's: the numbers of their levels."""
+    """A cap at another packet size and at the curve's: the indices of their levels."""
 
     size: int
     here: int
@@ -121,15 +121,16 @@ class _Pair:
 
 
 def cost_of(recording: Recording, threshold: float = math.inf) -> CostFit | None:
-    """Fit the cost; None where only one packet size was measured.
+    """Fit the cost; None if only one packet size was measured.
 
     Args:
         recording: a sweep at several packet sizes.
-        threshold: the cap in CPUs from which on throughput rises no more. A router does not use
-            more than that, so that the cap is not what its packets cost.
+        threshold: the cap in CPUs from which on throughput no longer rises. A router does not use
+            more than that, so there the cap is not the cost of its packets.
 
     Raises:
-        UnfitError: the samples of several sizes do not give it; it says what to measure.
+        UnfitError: the samples of several sizes do not determine it; the error says what to
+            measure.
     """
     sizes = {s.packet_bytes for s in recording.samples if s.phase == "load"} - {None}
     reference = recording.metadata.packet_bytes
@@ -153,7 +154,7 @@ def cost_of(recording: Recording, threshold: float = math.inf) -> CostFit | None
 
 
 def _pairs(compared: Compared, reference: int, threshold: float) -> list[_Pair]:
-    """Return what to compare: caps below the threshold that bind at both sizes, and are fed."""
+    """Return what to compare: fed caps below the threshold that bind at both sizes."""
     return [
         _Pair(load.packet_bytes, here, there)
         for load in compared.loads
@@ -167,7 +168,7 @@ def _pairs(compared: Compared, reference: int, threshold: float) -> list[_Pair]:
 
 
 def _binds(compared: Compared, number: int) -> bool:
-    """Whether the cap held the router back, or nobody can tell."""
+    """Whether the cap limited the router, or this is unknown."""
     known = [one.bound for one in compared.visits_at(number) if one.bound is not None]
     return not known or 2 * sum(known) >= len(known)
 
@@ -176,7 +177,7 @@ def _fitted(compared: Compared, pairs: Sequence[_Pair], reference: int) -> CostF
     levels = compared.levels
     assert levels is not None  # there are pairs of them
     contrast = np.zeros((len(pairs), len(levels.logs)))
-    for row, pair in enumerate(pairs):  # the logarithm of the cost, which falls with throughput
+    for row, pair in enumerate(pairs):  # logarithm of the cost, which falls with throughput
         contrast[row, pair.there] += 1.0
         contrast[row, pair.here] -= 1.0
     weights = _inverse(contrast @ levels.covariance @ contrast.T)
@@ -184,7 +185,7 @@ def _fitted(compared: Compared, pairs: Sequence[_Pair], reference: int) -> CostF
     apart = np.array([float(pair.size - reference) for pair in pairs])
     slope, gain = _slope(logs, weights, apart)
     scale, used, of_scale, spread = _scale(compared, pairs)
-    # Both as sums of levels, so that what they have in common counts.
+    # Both as sums of levels, so that their covariance counts.
     parts = np.vstack((gain @ contrast, of_scale))
     covariance = parts @ levels.covariance @ parts.T
     covariance[1, 1] += spread
@@ -207,7 +208,7 @@ def _inverse(covariance: Array) -> Array:
 
 
 def _slope(logs: Array, weights: Array, apart: Array) -> tuple[float, Array]:
-    """Return g, and what it gains by each log ratio; by least squares on log(1 + g * apart)."""
+    """Return g, and its derivative by each log ratio; by least squares on log(1 + g * apart)."""
     weight = np.diag(weights) * apart**2
     start = float(weight @ (np.expm1(logs) / apart) / weight.sum())
     slope, least = start, -0.999 / max(float(apart.max()), 1e-9)
@@ -222,11 +223,12 @@ def _slope(logs: Array, weights: Array, apart: Array) -> tuple[float, Array]:
 
 
 def _scale(compared: Compared, pairs: Sequence[_Pair]) -> tuple[Scale, float, Array, float]:
-    """Return what gives the CPU seconds of a packet at the curve's size.
+    """Return the source of the CPU seconds of a packet at the curve's size.
 
     Returns:
-        What counts as CPU time, the seconds, their logarithm as a sum of levels, and the variance
-        that caps differ by: where the curve bends, a packet costs more at one than at another.
+        The source of the CPU time, the seconds, their logarithm as a sum of levels, and the
+        variance between caps: where the curve bends, a packet costs more at one cap than at
+        another.
     """
     assert compared.levels is not None  # there are pairs of them
     numbers = sorted({pair.there for pair in pairs})
@@ -248,7 +250,7 @@ def _scale(compared: Compared, pairs: Sequence[_Pair]) -> tuple[Scale, float, Ar
 
 
 def _used(compared: Compared, number: int) -> float | None:
-    """Return the CPUs used on average in the visits of a level, where all are counted."""
+    """Return the mean CPUs used in the visits of a level, if all are counted."""
     counted = [one.used for one in compared.visits_at(number)]
     known = [used for used in counted if used]
     return sum(known) / len(known) if known and len(known) == len(counted) else None
@@ -257,7 +259,7 @@ def _used(compared: Compared, number: int) -> float | None:
 def _parts(
     slope: float, used: float, covariance: Array, reference: int
 ) -> tuple[Interval, Interval, Interval]:
-    """Return what a packet, a byte and a packet of the reference size cost, by their errors.
+    """Return the costs of a packet, a byte and a packet of the reference size, with errors.
 
     Args:
         slope: g, of a byte.
@@ -281,7 +283,7 @@ def _parts(
 def _sizes(
     pairs: Sequence[_Pair], logs: Array, covariance: Array, slope: float, reference: int
 ) -> tuple[SizeCost, ...]:
-    """Return what each size costs by itself, as the mean of its caps weighted by their errors."""
+    """Return the measured cost of each size: the mean of its caps weighted by their errors."""
     found = []
     for size in sorted({pair.size for pair in pairs}):
         rows = [row for row, pair in enumerate(pairs) if pair.size == size]
@@ -294,7 +296,7 @@ def _sizes(
 
 
 def _check_precise(sizes: Sequence[SizeCost], slope: float, error: float, reference: int) -> None:
-    """Refuse a slope that leaves the cost of a size that was measured in the dark."""
+    """Reject a slope that leaves the cost of a measured size uncertain."""
     far = max(sizes, key=lambda one: abs(one.packet_bytes - reference))
     apart = far.packet_bytes - reference
     half = quantile(FREEDOM) * error * abs(apart) / (1 + slope * apart)

@@ -1,8 +1,8 @@
-"""How the host's speed changed during a sweep, in figures that a report can print; pure.
+"""Change of the host's speed during a sweep, in figures for a report; pure.
 
-A visit is one moment of the host. Where the means of several visits of one cap lie further apart
-than their samples' noise makes them, the host was faster at one time than at another
-(`training.fit.levels`). Where that cannot be seen, it says how large a change would have been.
+A visit samples the host at one time. If the means of several visits of one cap differ by more than
+the noise of their samples, the host's speed changed (`training.fit.levels`). If no change shows,
+the upper limit says how large one could have been.
 """
 
 from collections.abc import Sequence
@@ -14,21 +14,21 @@ from training.fit.points import Curve
 
 
 class Wander(msgspec.Struct, frozen=True):
-    """How far apart the visits of one cap lie; shares are of the cap's mean throughput."""
+    """Spread of the visits of one cap; shares are of the cap's mean throughput."""
 
     speed: float
     """Standard deviation of the host's speed from one visit to another, noise taken off."""
     low: float
     high: float
-    """With 95 % it lies within these; where it is not sure, more than ``high`` would have shown."""
+    """Its 95 % interval; if no change is certain, one above ``high`` would have shown."""
     sure: bool
     """Whether the speed changed by more than chance explains."""
     trend: float
-    """What the speed gained from the sweep's begin to its end."""
+    """Change of the speed from the sweep's begin to its end."""
     trend_error: float
     """The standard error of that."""
     span: float
-    """The largest distance between two visits of one cap, noise and all."""
+    """The largest distance between two visits of one cap, noise included."""
     caps: int
     """Caps that were visited more than once."""
     visits: int
@@ -36,12 +36,12 @@ class Wander(msgspec.Struct, frozen=True):
 
     @property
     def drifts(self) -> bool:
-        """Whether the trend is told from none."""
+        """Whether the trend is significant."""
         return abs(self.trend) > 2 * self.trend_error
 
 
 def wander_of(means: Sequence[VisitMean], curve: Curve) -> Wander | None:
-    """Return how the host's speed wandered; None where no cap below the top was visited twice."""
+    """Return how the host's speed varied; None if no cap below the top was visited twice."""
     groups: dict[float, list[float]] = {}
     for one in means:
         if one.cap is not None and one.cap < curve.threshold and one.mean > 0:

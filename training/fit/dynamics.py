@@ -1,12 +1,11 @@
-"""What is left of a change of cap from sample to sample: lag and delay, from all visits at once.
+"""Lag and delay: how a change of cap decays from sample to sample, estimated from all visits.
 
-The host is a filter of first order between cap and throughput, after some whole samples in which
-a new cap does not show: x(k+1) = a·x(k) + (1 - a)·L(k - delay), where L is the level of the visit
-(Eq. 1 of the paper with the curve left free, ADR 0045). For a given lag and delay what was sampled
-is linear in the levels, so the least squares of the levels leave two parameters to search. Each
-visit of a cap is a step response, also where samples of it were discarded: the clock says how many.
-Noise of the meter does not pull `a` towards 0, as it does in a regression of each sample on the one
-before.
+The host is a first-order filter between cap and throughput, after a delay of some whole samples:
+x(k+1) = a·x(k) + (1 - a)·L(k - delay), where L is the level of the visit (Eq. 1 of the paper with
+the curve left free, ADR 0045). For a given lag and delay the samples are linear in the levels, so
+least squares for the levels leave two parameters to search. Each visit of a cap is a step response,
+even if samples of it were discarded: the clock says how many. Noise of the meter does not bias `a`
+towards 0, as it does in a regression of each sample on the one before.
 """
 
 import math
@@ -26,32 +25,33 @@ from training.recording.recording import Sample
 Array = npt.NDArray[np.float64]
 
 LARGEST: Final = 0.97
-"""A host that keeps more of a step after a sample is not told from one that never answers."""
+"""A host that keeps more of a step after a sample cannot be distinguished from one that never
+answers."""
 COARSE: Final = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.88, 0.94)
-"""Lags at which each delay is tried before the best is refined."""
+"""Lags tried for each delay before the best is refined."""
 LONGEST_GAP: Final = 60
 """Samples of a gap in the recording after which any host has settled."""
 LEAST_RATE: Final = 0.1
-"""Throughputs below this share of the largest count as at it, where errors are shares."""
+"""Throughputs below this share of the largest are raised to it to compute relative errors."""
 ROUNDS: Final = 2
-"""Times that the weights are found anew from the levels."""
+"""Iterations that recompute the weights from the levels."""
 RIDGE: Final = 1e-12
-"""What keeps least squares solvable, as a share of the largest squares."""
+"""Regularization of the least squares, as a share of the largest squares."""
 TINY: Final = 1e-100
-"""Squares where nothing was counted: the levels are 0 then."""
+"""Squares used if no sample counts: the levels are then 0."""
 EXACT: Final = 1e-24
-"""Squares below this share are rounding."""
+"""Squares below this share are rounding errors."""
 
 
 class Dynamics(msgspec.Struct, frozen=True):
-    """How a host answers to a change of cap."""
+    """Response of a host to a change of cap."""
 
     lag: Interval
     """`a` of Eq. 1: the share of a step that is left one sample later."""
     delay: int
-    """Whole samples before a cap shows at all."""
+    """Whole samples before a cap has any effect."""
     changes: int
-    """Changes of cap that were followed."""
+    """Number of changes of cap that were followed."""
 
     def settling(self, share: float) -> int:
         """Return the samples after a change of cap until surely less than a share is left."""
@@ -61,10 +61,10 @@ class Dynamics(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Grid:
-    """A recording on the grid of its periods: which visit's cap acted, and where samples are."""
+    """A recording on the grid of its periods: the visit in force, and the periods with a sample."""
 
     acting: npt.NDArray[np.int64]
-    """For each period the number of the visit, in order, whose cap was in force."""
+    """For each period the index of the visit with the cap in force."""
     sampled: npt.NDArray[np.int64]
     """The periods that have a sample."""
     rates: Array
@@ -72,14 +72,14 @@ class Grid:
 
     @property
     def visits(self) -> int:
-        """How many visits there are."""
+        """Number of visits."""
         return int(self.acting[-1]) + 1
 
 
 def grid_of(samples: Sequence[Sample], period: float) -> Grid:
     """Lay samples, one or more and in the order of their time, on the grid of periods.
 
-    A cap is put in force right after the last sample of the one before.
+    A cap comes into force right after the last sample of the one before.
     """
     acting, sampled = list[int](), list[int]()
     visit = 0
@@ -96,12 +96,12 @@ def grid_of(samples: Sequence[Sample], period: float) -> Grid:
 
 
 def shares(grid: Grid, lag: float, delay: int) -> Array:
-    """Return how much of each visit's level is in each sample, of shape (samples, visits)."""
+    """Return the weight of each visit's level in each sample, of shape (samples, visits)."""
     return _delayed(grid, _filtered(grid, lag), delay)
 
 
 def _filtered(grid: Grid, lag: float) -> Array:
-    """Return how much of each visit's level would be in each period without a delay."""
+    """Return the weight of each visit's level in each period without a delay."""
     forced = np.zeros((len(grid.acting), grid.visits))
     forced[np.arange(len(grid.acting)), grid.acting] = 1.0
     if lag <= 0:
@@ -111,12 +111,12 @@ def _filtered(grid: Grid, lag: float) -> Array:
 
 
 def _delayed(grid: Grid, filtered: Array, delay: int) -> Array:
-    """Return the rows that samples show; the host had settled before the first."""
+    """Return the rows that have samples; the host had settled before the first."""
     return np.asarray(filtered[np.maximum(grid.sampled - delay, 0)], np.float64)
 
 
 def dynamics_of(samples: Sequence[Sample], period: float) -> Dynamics | None:
-    """Return lag and delay; None where nothing was sampled after a change of cap."""
+    """Return lag and delay; None if there is no sample after a change of cap."""
     if not samples:
         return None
     grid = grid_of(samples, period)
@@ -131,16 +131,16 @@ def dynamics_of(samples: Sequence[Sample], period: float) -> Dynamics | None:
 
 
 class Settled(NamedTuple):
-    """Samples without their transients, and the levels that were taken for them."""
+    """Samples without their transients, and the levels used for that."""
 
     rates: Array
-    """Packets/s that each sample would have shown had its cap stood for long."""
+    """Packets/s of each sample as if its cap had been in force for long."""
     own: Array
-    """How much of each sample is its own cap's doing, 0 to 1."""
+    """Weight of its own cap in each sample, 0 to 1."""
     levels: Array
     """Packets/s of each visit."""
     spread: Array
-    """What each sample's error does to each level, of shape (visits, samples)."""
+    """Effect of each sample's error on each level, of shape (visits, samples)."""
     visit: npt.NDArray[np.int64]
     """The visit of each sample, counted in the order of time."""
 
@@ -148,13 +148,13 @@ class Settled(NamedTuple):
 def settled_of(
     samples: Sequence[Sample], period: float, host: Dynamics | None, counted: npt.NDArray[np.bool_]
 ) -> Settled:
-    """Take off what is left of caps before, which follows from lag, delay and levels.
+    """Subtract what is left of earlier caps, which follows from lag, delay and levels.
 
     Args:
         samples: one or more, in the order of their time.
         period: seconds from one sample to the next.
-        host: its lag and delay; None is none of both.
-        counted: which samples the levels are found from.
+        host: its lag and delay; None means neither.
+        counted: the samples used for the levels.
     """
     grid = grid_of(samples, period)
     lag = 0.0 if host is None else min(max(host.lag.value, 0.0), LARGEST)
@@ -171,7 +171,7 @@ def settled_of(
 
 
 def _weights(grid: Grid, rates: Array) -> Array:
-    """Return what makes errors shares of the throughput, as noise mostly is."""
+    """Return the weights that make errors relative to throughput, as noise mostly is."""
     least = max(LEAST_RATE * float(grid.rates.max()), 1e-9)
     return 1.0 / np.maximum(rates, least)
 
@@ -189,7 +189,7 @@ def _coarse(grid: Grid, weights: Array) -> tuple[float, int]:
 
 
 def _refined(grid: Grid, weights: Array, lag: float, delay: int) -> tuple[float, int]:
-    """Return the lag and the delay with the least squares near to some."""
+    """Return the lag and the delay with the least squares near given ones."""
     known = sum(coarse < lag for coarse in COARSE)
     bounds = COARSE[max(known - 2, 0)], (*COARSE, LARGEST)[min(known + 1, len(COARSE))]
     tried = [(_cost(grid, weights, 0.0, delay), 0.0, delay)]
@@ -210,13 +210,13 @@ def _cost(grid: Grid, weights: Array, lag: float, delay: int) -> float:
 
 
 def _price(grid: Grid, squares: float, delay: int) -> float:
-    """Return n·ln(squares), more with a delay: it has to earn its place (Schwarz's criterion)."""
+    """Return n·ln(squares), with a penalty for a delay (Schwarz's criterion)."""
     count = len(grid.rates)
     return count * math.log(max(squares, EXACT * count)) + (math.log(count) if delay else 0.0)
 
 
 def _levels(grid: Grid, weights: Array, lag: float, delay: int) -> tuple[Array, float]:
-    """Return each visit's level and the weighted squares that are left."""
+    """Return each visit's level and the weighted residual squares."""
     return _solved(grid, weights, shares(grid, lag, delay))
 
 
@@ -228,7 +228,7 @@ def _solved(grid: Grid, weights: Array, part: Array) -> tuple[Array, float]:
 
 
 def _normal(part: Array) -> Array:
-    """Return what least squares invert; a visit that ended before its cap showed has level 0."""
+    """Return the matrix to invert; a visit that ended before its cap showed has level 0."""
     normal = part.T @ part
     ridge = RIDGE * max(float(np.trace(normal)), TINY)
     return np.asarray(normal + ridge * np.eye(len(normal)), np.float64)

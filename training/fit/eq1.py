@@ -1,11 +1,11 @@
 """Eq. 1 of the paper by least squares: y(k+1) = a·y(k) + b·u(k), u = log10(cap in percent).
 
-`a` is what is left of a step one sample later, so only samples that follow a step show it. The
-paper regresses y(k+1) on y(k) and u(k) jointly. That is right where the host follows Eq. 1, and
-wrong where its curve bends: y(k) then knows better than log(cap) where the host will be, and the
-bend is taken for lag (0.15 to 0.5 on a hinge that has none, ADR 0017). Here every cap has a level
-of its own, so that the shape of the curve cannot pass for dynamics; b then follows from the steady
-slope b/(1 - a). The joint estimate is given beside it.
+`a` is the share of a step that is left one sample later, so only samples after a step show it. The
+paper regresses y(k+1) on y(k) and u(k) jointly. That is right if the host follows Eq. 1, and wrong
+where its curve bends: y(k) then predicts the next sample better than log(cap), and the regression
+takes the bend for lag (0.15 to 0.5 on a hinge that has none, ADR 0017). Here every cap has its own
+level, so that the shape of the curve cannot pass for dynamics; b then follows from the steady slope
+b/(1 - a). The joint estimate is also reported.
 """
 
 import math
@@ -25,11 +25,11 @@ from training.recording.recording import Sample
 Array = npt.NDArray[np.float64]
 
 LEAST_STEPS = 3
-"""Changes of cap among the step responses without which `a` is anyone's guess."""
+"""Minimum number of changes of cap for an estimate of `a`."""
 SLACK = 0.5
-"""Samples that are later than this share of a period do not follow each other."""
+"""Tolerance for the distance of consecutive samples, as a share of a period."""
 BY_CHANCE = 0.05
-"""A lack of fit that is no more probable than this is not explained by noise."""
+"""Noise does not explain a lack of fit that is less probable than this."""
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -54,7 +54,7 @@ class Joint(msgspec.Struct, frozen=True):
 
 
 class Residual(msgspec.Struct, frozen=True):
-    """One sample against what Eq. 1 foretold from the one before (paper, Fig. 4); kp/s."""
+    """One sample, and its prediction by Eq. 1 from the one before (paper, Fig. 4); kp/s."""
 
     cap: float
     estimated: float
@@ -63,15 +63,15 @@ class Residual(msgspec.Struct, frozen=True):
 
     @property
     def missed(self) -> float:
-        """What came above the estimate, kp/s."""
+        """Excess of the sample over the estimate, kp/s."""
         return self.actual - self.estimated
 
 
 class Missed(msgspec.Struct, frozen=True):
-    """Why Eq. 1 explains no more: shares of the variance of the samples; with R² they make 1.
+    """Variance that Eq. 1 does not explain, as shares of all variance; with R² they make 1.
 
-    The classical lack-of-fit decomposition: repeated samples at one cap tell noise from a line
-    that is the wrong one.
+    The classical lack-of-fit decomposition: repeated samples at one cap separate noise from a wrong
+    line.
     """
 
     noise: float
@@ -79,9 +79,9 @@ class Missed(msgspec.Struct, frozen=True):
     drift: float
     """Visits of one cap differ: noise of their means, and a host that changes."""
     line: float
-    """The caps' means lie off the straight line over log(cap)."""
+    """The caps' means are off the straight line over log(cap)."""
     chance: float
-    """The probability that noise and the change between visits put them so far off (F test)."""
+    """Probability that noise and the change between visits put them so far off (F test)."""
 
 
 class Eq1(msgspec.Struct, frozen=True):
@@ -95,16 +95,16 @@ class Eq1(msgspec.Struct, frozen=True):
     delay: int
     """Whole samples before a cap shows at all."""
     r_squared: float
-    """Of the samples of the region against what Eq. 1 foretold from the ones before."""
+    """Of the region's samples against the predictions of Eq. 1 from the samples before."""
     missed: Missed
-    """Where the rest of the variance is."""
+    """Parts of the unexplained variance."""
     pairs: int
-    """Changes of cap that `a` was found from."""
+    """Number of changes of cap behind `a`."""
     residuals: tuple[Residual, ...]
 
 
 class Pair(msgspec.Struct, frozen=True):
-    """Two samples that follow each other: kp/s before and after, and the cap of the latter."""
+    """Two consecutive samples: kp/s before and after, and the cap of the latter."""
 
     before: float
     after: float
@@ -126,13 +126,13 @@ def log_percent(cap: float) -> float:
 
 
 def pairs_of(samples: Sequence[Sample], period: float, below: float, delay: int = 0) -> list[Pair]:
-    """Return the neighbours of which the latter was shaped by a cap below the threshold.
+    """Return the consecutive pairs with the latter sample under a cap below the threshold.
 
     Args:
         samples: in the order of their time.
-        period: seconds from one sample to the next; a gap makes strangers of neighbours.
+        period: seconds from one sample to the next; samples across a gap are not a pair.
         below: the cap threshold in CPUs.
-        delay: samples before a cap shows; with 1 the cap of the sample before is the one that acts.
+        delay: samples before a cap shows; with 1 the cap of the sample before acts.
     """
     found = []
     reach = max(1, delay)
@@ -153,8 +153,8 @@ def pairs_of(samples: Sequence[Sample], period: float, below: float, delay: int 
 def steady_line(points: Sequence[tuple[float, float]], chance: float = 0.0) -> Line:
     """Fit the steady state of Eq. 1 to points (cap in CPUs, throughput in packets/s).
 
-    At least three points, of two caps or more. From such points alone `a` is not known, and b
-    only as b/(1 - a).
+    At least three points, of two caps or more. Such points alone do not determine `a`, and b only
+    as b/(1 - a).
 
     The textbook's standard error of the slope assumes a straight line with equal noise at all
     caps. Where the curve bends, the largest residuals are at the ends, where they turn the line
@@ -165,8 +165,8 @@ def steady_line(points: Sequence[tuple[float, float]], chance: float = 0.0) -> L
 
     Args:
         points: the caps of the region.
-        chance: the probability that noise explains the lack of fit, see `lack_of_fit`; where it
-            is not known, no straight line is assumed.
+        chance: the probability that noise explains the lack of fit, see `lack_of_fit`; without it,
+            no straight line is assumed.
     """
     u = np.array([log_percent(cap) for cap, _ in points])
     y = np.array([rate / PACKETS_PER_KP for _, rate in points])
@@ -180,7 +180,7 @@ def steady_line(points: Sequence[tuple[float, float]], chance: float = 0.0) -> L
 
 
 def joint_of(pairs: Sequence[Pair]) -> Joint:
-    """Return `a` and b as the paper finds them, about the means of the samples."""
+    """Return `a` and b as the paper does, about the means of the samples."""
     before = np.array([pair.before for pair in pairs])
     log_caps = np.array([pair.log_cap for pair in pairs])
     columns = np.column_stack(
@@ -215,7 +215,7 @@ def _residual(pair: Pair, a: float, line: Line) -> Residual:
 
 
 def missed_of(residuals: Sequence[Residual], chance: float) -> Missed:
-    """Return where the variance is that Eq. 1 does not explain."""
+    """Return the parts of the variance that Eq. 1 does not explain."""
     visits = _levels(residuals, [(residual.cap, residual.visit) for residual in residuals])
     caps = _levels(residuals, [residual.cap for residual in residuals])
     missed = np.array([residual.missed for residual in residuals])
@@ -230,7 +230,7 @@ def lack_of_fit(rising: Rising) -> float:
     """Return the probability that chance puts the caps so far off a line over log(cap).
 
     Chance is the noise of samples, and the change of the host between visits (generalized least
-    squares with the covariance of the mixed model). 1 where a line goes through any such points.
+    squares with the covariance of the mixed model). 1 if a line fits any such points.
     """
     over = len(rising.caps) - 2
     if over < 1:
@@ -255,7 +255,7 @@ def _levels(residuals: Sequence[Residual], keys: Sequence[Hashable]) -> Array:
 
 
 def _product(gain: Interval, a: Interval) -> Interval:
-    """Return b = gain·(1 - a); the two are found from different samples, so their errors add."""
+    """Return b = gain·(1 - a); the two come from different samples, so their errors add."""
     value = gain.value * (1 - a.value)
     of_gain = (gain.high - gain.value) * (1 - a.value)
     half = math.hypot(of_gain, gain.value * (a.high - a.value))
@@ -274,7 +274,7 @@ def _least_squares(columns: Array, y: Array) -> tuple[list[float], list[float], 
 
 
 def _robust_errors(columns: Array, missed: Array) -> list[float]:
-    """Return standard errors that assume neither a right model nor equal noise (HC3)."""
+    """Return standard errors that assume neither a correct model nor equal noise (HC3)."""
     inverse = np.linalg.pinv(columns.T @ columns)
     leverage = np.einsum("ij,jk,ik->i", columns, inverse, columns)
     # A point that the line must meet has a leverage of 1 and misses nothing.
@@ -284,6 +284,6 @@ def _robust_errors(columns: Array, missed: Array) -> list[float]:
 
 
 def _explained(y: Array, missed: Array) -> float:
-    """Return R²: the share of the variance that is not missed (paper, section 5.2)."""
+    """Return R²: the share of the variance that is explained (paper, section 5.2)."""
     spread = float(((y - y.mean()) ** 2).sum())
     return 1 - float((missed**2).sum()) / spread if spread > 0 else 0.0

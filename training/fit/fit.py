@@ -1,7 +1,7 @@
-"""Fits a host's model to a sweep, or says what the sweep lacks and what to measure.
+"""Fit a host's model to a sweep, or report what the sweep lacks and what to measure.
 
-The curve comes from steady samples, `a` of Eq. 1 from step responses, the verdict from samples
-that were held out of both.
+The curve comes from steady samples, `a` of Eq. 1 from step responses, the quality check from
+samples held out of both.
 """
 
 import math
@@ -27,19 +27,19 @@ from training.fit.shape import Comparison, compare
 from training.recording.recording import Phase, Recording, Sample
 
 LEAST_POINTS = 4
-"""Caps below the threshold without which a slope has no believable interval."""
+"""Minimum number of caps below the threshold for a credible interval of the slope."""
 LEAST_CAPS = 5
-"""Caps in all, so that a shape of three parameters can leave one out."""
+"""Minimum number of caps: a shape of three parameters must be able to leave one out."""
 ANSWERS = 0.10
-"""A throughput that rises by less than this share over all caps does not answer to them."""
+"""A throughput that rises by less than this share over all caps does not respond to them."""
 REACHED = 0.95
 """Share of the uncapped throughput at which the largest cap no longer binds."""
 FALLS = 0.05
-"""A fall of the mean by more than this share, and beyond the noise, is no noise."""
+"""A fall of the mean by more than this share, and beyond the noise, is real."""
 SURE = 4.0
-"""Standard errors beyond which a fall between any two of some twenty caps is no chance."""
+"""Standard errors beyond which a fall between any two of some twenty caps is not chance."""
 SCATTERED = 0.25
-"""A cap whose samples scatter by more than this share holds no router still."""
+"""A cap with samples that scatter by more than this share does not hold a router."""
 STEP_SAMPLES = 3
 """Samples of step responses needed beyond the number of their caps."""
 
@@ -47,7 +47,7 @@ Limit = Literal["load", "host"]
 
 
 class HeldOut(msgspec.Struct, frozen=True):
-    """One cap that no fit saw: packets/s as the curve foretells it and as it was measured."""
+    """One cap held out of the fit: packets/s as the curve predicts and as measured."""
 
     cap: float
     predicted_pps: float
@@ -55,31 +55,32 @@ class HeldOut(msgspec.Struct, frozen=True):
 
     @property
     def error(self) -> float:
-        """The distance as a share of what was measured."""
+        """The distance as a share of the measured value."""
         return abs(self.predicted_pps - self.measured_pps) / max(self.measured_pps, 1e-9)
 
 
 class Fit(msgspec.Struct, frozen=True):
-    """What a sweep says of its host."""
+    """Result of a sweep: the host's fit."""
 
     points: tuple[CapPoint, ...]
     offered_pps: float | None
-    """The offered load, where it is known."""
+    """The offered load, if known."""
     top_pps: float
     """The largest throughput, by the monotone curve."""
     top: Interval
-    """The same with its interval, of all caps that do not hold the router back, and of none."""
+    """The same with its interval, from uncapped samples and all caps that do not limit the
+    router."""
     limited_by: Limit | None
-    """What keeps the top from being higher; None where the sweep ended below it."""
+    """What limits the top; None if the sweep ended below it."""
     uncapped_pps: float | None
     cap_threshold: float
-    """The smallest cap measured, in CPUs, from which on throughput rises no more."""
+    """The smallest measured cap, in CPUs, from which on throughput no longer rises."""
     threshold_above: float
     """The largest cap measured below that: the curve bends between the two."""
     threshold_reached: bool
     """Whether the sweep went far enough to see the top; else the threshold is its last cap."""
     smallest_useful_cap: float
-    """The smallest cap, in CPUs, whose samples scatter little enough to be held by a loop."""
+    """The smallest cap, in CPUs, at which samples scatter little enough for a loop to hold it."""
     noise: float
     """Standard deviation of a sample at a constant cap, as a share of its mean; the median cap's"""
     eq1: Eq1
@@ -88,31 +89,31 @@ class Fit(msgspec.Struct, frozen=True):
     """Share of the variance of the steady samples that the monotone curve explains."""
     held_out: tuple[HeldOut, ...] = ()
     loads: tuple[LoadEffect, ...] = ()
-    """What further offered rates did to the curve."""
+    """Effect of further offered rates on the curve."""
     wander: Wander | None = None
-    """How the host's speed changed during the sweep; None where no cap was visited twice."""
+    """Change of the host's speed during the sweep; None if no cap was visited twice."""
     outliers: tuple[Outlier, ...] = ()
-    """Samples that were left out, since they are far from the others of their visit."""
+    """Outliers left out: samples far from the others of their visit."""
     cost: CostFit | None = None
-    """What packets cost by their size; None where one size was measured, or that is not known."""
+    """Cost of packets by size; None if one size was measured, or if it is not known."""
     cost_unknown: str = ""
-    """Why several sizes do not give the cost, and what to measure; else empty."""
+    """Why several sizes do not determine the cost, and what to measure; else empty."""
 
     @property
     def curve(self) -> ThroughputCurve:
-        """The monotone curve, as models keep it."""
+        """The monotone curve, as stored in models."""
         return ThroughputCurve(
             tuple((p.cap, p.smoothed_pps) for p in self.points), self.offered_pps
         )
 
     @property
     def held_out_error(self) -> float | None:
-        """The median error at caps that were held out, as a share; None where none was."""
+        """The median error at held-out caps, as a share; None if there are none."""
         return statistics.median(h.error for h in self.held_out) if self.held_out else None
 
     @property
     def held_out_worst(self) -> float | None:
-        """The largest error at caps that were held out, as a share; None where none was."""
+        """The largest error at held-out caps, as a share; None if there are none."""
         return max((h.error for h in self.held_out), default=None)
 
 
@@ -120,7 +121,7 @@ def fit(recording: Recording) -> Fit:
     """Fit everything that the recording supports.
 
     Raises:
-        UnfitError: the samples cannot support a fit; it says what to measure.
+        UnfitError: the samples cannot support a fit; the error says what to measure.
     """
     try:
         return _fitted(recording)
@@ -131,7 +132,7 @@ def fit(recording: Recording) -> Fit:
 
 
 def _fitted(recording: Recording) -> Fit:
-    # Samples under another load tell of the load, and nothing of what is fitted here.
+    # Samples under another load show the effect of the load, which is not fitted here.
     samples = tuple(s for s in recording.samples if s.phase != "load")
     loads = load_effects(recording)
     whole = recording
@@ -175,7 +176,7 @@ def _fitted(recording: Recording) -> Fit:
 
 
 def _cost(recording: Recording, threshold: float) -> tuple[CostFit | None, str]:
-    """Return the cost of packets, or why it is not known: the curve is good without it."""
+    """Return the cost of packets, or why it is not known: the curve does not need it."""
     try:
         return cost_of(recording, threshold), ""
     except UnfitError as error:
@@ -192,14 +193,14 @@ def _uncapped(means: Sequence[VisitMean]) -> float | None:
 
 
 def _limit(curve: Curve, offered: float | None) -> Limit | None:
-    """Return what keeps the top from being higher; None where no plateau was seen."""
+    """Return what limits the top; None if there is no plateau."""
     if curve.knee[0] >= curve.knee[1]:
         return None
     return "load" if offered is not None and curve.top.value >= LOADED * offered else "host"
 
 
 def _check_caps(means: Sequence[VisitMean]) -> None:
-    """Refuse too few caps, and caps that forward nothing."""
+    """Reject too few caps, and caps that forward nothing."""
     steady = [one for one in means if one.phase == "steady"]
     if len({one.cap for one in steady}) < LEAST_CAPS:
         raise UnfitError(
@@ -217,7 +218,7 @@ def _check_caps(means: Sequence[VisitMean]) -> None:
 
 
 def _check_sizes(samples: Sequence[Sample]) -> None:
-    """Refuse a curve of packets of several sizes: each size is another curve."""
+    """Reject a curve of packets of several sizes: each size has its own curve."""
     sizes = sorted({s.packet_bytes for s in samples if s.packet_bytes is not None})
     if len(sizes) > 1:
         raise UnfitError(
@@ -228,7 +229,7 @@ def _check_sizes(samples: Sequence[Sample]) -> None:
 
 
 def _check_answer(points: Sequence[CapPoint], uncapped: float | None) -> None:
-    """Refuse a throughput that does not answer to the cap."""
+    """Reject a throughput that does not respond to the cap."""
     low, high = points[0].smoothed_pps, points[-1].smoothed_pps
     if high - low >= ANSWERS * high:
         return
@@ -247,7 +248,7 @@ def _check_answer(points: Sequence[CapPoint], uncapped: float | None) -> None:
 
 
 def _check_monotone(caps: Sequence[tuple[float, Interval]]) -> None:
-    """Refuse a fall that neither noise nor the change of the host between visits explains."""
+    """Reject a fall that neither noise nor the change of the host between visits explains."""
     best_cap, best = caps[0]
     for cap, here in caps[1:]:
         doubt = SURE * math.hypot(standard_error(best), standard_error(here))
@@ -288,7 +289,7 @@ def _shapes(points: Sequence[CapPoint]) -> Comparison:
 def _eq1(
     recording: Recording, line: Line, threshold: float, host: Dynamics | None, chance: float
 ) -> Eq1:
-    """Judge Eq. 1 by all neighbours below the threshold; its lag and delay are known already."""
+    """Evaluate Eq. 1 on all consecutive samples below the threshold, with known lag and delay."""
     period = recording.metadata.period_s
     host = _check_steps(eq1.pairs_of(recording.samples, period, threshold), host)
     every = eq1.pairs_of(recording.samples, period, threshold, host.delay)
@@ -296,7 +297,7 @@ def _eq1(
 
 
 def _check_steps(pairs: Sequence[Pair], host: Dynamics | None) -> Dynamics:
-    """Refuse where too few changes of cap were followed sample by sample."""
+    """Reject too few changes of cap that were followed sample by sample."""
     visits = {pair.visit for pair in pairs if pair.moved}
     followed = [pair for pair in pairs if pair.visit in visits]
     moves, caps = len(visits), len({pair.cap for pair in followed})
@@ -311,7 +312,7 @@ def _check_steps(pairs: Sequence[Pair], host: Dynamics | None) -> Dynamics:
 
 
 def offered_in(recording: Recording) -> float | None:
-    """Return the offered load of a recording in packets/s; None where nothing tells it."""
+    """Return the offered load of a recording in packets/s; None if unknown."""
     if recording.metadata.offered_pps is not None:
         return recording.metadata.offered_pps
     seen = [s.offered_pps for s in recording.samples if s.offered_pps]

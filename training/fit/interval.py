@@ -24,5 +24,5 @@ def interval(value: float, error: float, freedom: float) -> Interval:
 
 @lru_cache(maxsize=1024)
 def quantile(freedom: float) -> float:
-    """Return Student's t that the confidence asks for; scipy takes a tenth of a millisecond."""
+    """Return Student's t for the confidence; scipy takes a tenth of a millisecond."""
     return float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom))

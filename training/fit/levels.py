@@ -1,14 +1,14 @@
-"""What visits of caps say together: each cap's level, and how the host's speed changed meanwhile.
+"""Joint estimate from all visits: each cap's level, and the change of the host's speed.
 
 A mixed model of the logarithm of each visit's mean (ADR 0045):
 
     log mean = level of its cap + trend over time + speed at that time + noise of its samples
 
 The speed is random: one part changes at each visit, one part drifts (exponential correlation over
-time). How large the parts are is not known, and few visits tell little of it. So no one size is
-chosen: everything is averaged over a grid of sizes, each weighted by how well it explains the
-visits (restricted likelihood, Patterson and Thompson 1971, times a weak prior). Where nothing was
-visited twice, the prior is all there is, and the intervals are as wide.
+time). The sizes of the parts are unknown, and few visits say little about them. So all results are
+averaged over a grid of sizes, each weighted by how well it explains the visits (restricted
+likelihood, Patterson and Thompson 1971, times a weak prior). If no cap was visited twice, only the
+prior remains, and the intervals are as wide.
 """
 
 import math
@@ -23,28 +23,28 @@ from scipy import linalg
 Array = npt.NDArray[np.float64]
 
 SIZES: Final = (0.0, 0.003, 0.006, 0.01, 0.015, 0.02, 0.03, 0.04, 0.055, 0.075, 0.1, 0.14, 0.2, 0.3)
-"""Standard deviations of the speed that are averaged over, as shares."""
+"""Grid of standard deviations of the speed, as shares."""
 USUAL: Final = 0.015
-"""Scale of the prior on them (half Cauchy): most hosts wander by a percent or two."""
+"""Scale of the prior on them (half Cauchy): most hosts vary by a percent or two."""
 DRIFTING: Final = (0.5, 1.0)
-"""Shares of the variance that drift instead of changing at each visit; none is tried as well."""
+"""Shares of the variance that drift instead of changing at each visit; 0 is tried as well."""
 STEADY: Final = 0.5
 """Standard deviation of the prior on the trend: hosts do not double their speed within a sweep."""
 MEMORIES: Final = (1 / 50, 1 / 15, 1 / 5)
-"""Times over which the drift forgets, as shares of the whole time."""
+"""Correlation times of the drift, as shares of the whole time."""
 LEAST: Final = 1e-8
-"""Variance that every visit has, so that exact ones can be weighed, too."""
+"""Variance added to every visit, so that exact ones can be weighted, too."""
 SELECTED: Final = 0.95
-"""Share of what is likely that the errors of a host whose speed changed stay below. A model is kept
-where its speed seems to change little, and what seems little is more often too little than too
-much: the mean error would make the intervals of the models that are kept too narrow."""
+"""Quantile of the likely errors that is reported for a host with a changed speed. Models are kept
+if the speed seems to change little, and such an estimate is more often too small than too large:
+with the mean error, the intervals of kept models would be too narrow."""
 SURELY: Final = 5.99 / 2
-"""Logarithm of a likelihood ratio above which a size is told from 0 (chi-square of 95 %, for size
+"""Logarithm of the likelihood ratio above which a size differs from 0 (chi-square of 95 %, for size
 and memory)."""
 
 
 class Visit(NamedTuple):
-    """One visit's mean, as the model takes it."""
+    """One visit's mean, as input to the model."""
 
     at: float
     """The middle of its samples, in seconds."""
@@ -55,39 +55,39 @@ class Visit(NamedTuple):
 
 @dataclass(frozen=True)
 class Speed:
-    """How the host's speed changed between visits, as shares."""
+    """Change of the host's speed between visits, as shares."""
 
     sd: float
     """Standard deviation from one visit to another; the median of what is likely."""
     low: float
     high: float
-    """Within these it lies with 95 %."""
+    """Its 95 % interval."""
     sure: bool
-    """Whether it did change, beyond what noise of the samples explains."""
+    """Whether it changed by more than the noise of the samples explains."""
     trend: float
     """Change over the whole time, as a share of the speed at its middle."""
     trend_error: float
 
     @property
     def drifts(self) -> bool:
-        """Whether the trend is told from none."""
+        """Whether the trend is significant."""
         return abs(self.trend) > 2 * self.trend_error
 
 
 @dataclass(frozen=True)
 class Levels:
-    """What each cap's level is, and how sure that is."""
+    """Each cap's level and its uncertainty."""
 
     logs: Array
-    """Logarithm of the packets/s at the time that the trend is counted from, one a level."""
+    """Logarithm of the packets/s at the reference time of the trend, one per level."""
     covariance: Array
     """Of shape (levels, levels)."""
     speed: Speed
     freedom: float
-    """Degrees of freedom of what the covariance rests on."""
+    """Degrees of freedom behind the covariance."""
     selected: Array
     """Standard error of each level as a share, for intervals of models that are kept since they
-    seem good (`SELECTED`); where no change of the speed is sure, it is the same as ``errors``."""
+    seem good (`SELECTED`); if no change of the speed is certain, equal to ``errors``."""
 
     def errors(self) -> Array:
         """Return the standard error of each level, as a share."""
@@ -95,7 +95,7 @@ class Levels:
 
 
 class _Guess(NamedTuple):
-    """One size of the speed's changes, and what follows from it."""
+    """One size of the speed's changes, and the estimate under it."""
 
     size: float
     likelihood: float
@@ -111,7 +111,7 @@ def levels_of(visits: Sequence[Visit], noise: Array, middle: float) -> Levels:
     Args:
         visits: one or more; every level from 0 on has one.
         noise: the covariance of their means by the noise of samples, as shares.
-        middle: when the host's speed is the one that levels are of, in seconds.
+        middle: reference time of the levels, in seconds.
     """
     count = 1 + max(visit.level for visit in visits)
     logs = np.array([visit.log_mean for visit in visits])
@@ -145,7 +145,7 @@ def _guesses(logs: Array, noise: Array, since: Array, columns: Array) -> Iterato
 
 
 class _Whitened:
-    """The visits in the coordinates in which noise and change of speed are both independent."""
+    """The visits in coordinates that make noise and change of speed both independent."""
 
     def __init__(self, root: Array, columns: Array, logs: Array, kind: Array) -> None:
         """Take the noise's Cholesky root, the model, and the correlation of the speed."""
@@ -175,7 +175,7 @@ class _Whitened:
 
 
 def _prior(place: int) -> float:
-    """Return the weight of a size: how much of the range it stands for, times a half Cauchy."""
+    """Return the weight of a size: its part of the range, times a half Cauchy."""
     before = SIZES[max(place - 1, 0)]
     after = SIZES[place + 1] if place + 1 < len(SIZES) else 2 * SIZES[place] - before
     return (after - before) / 2 / (1 + (SIZES[place] / USUAL) ** 2)
@@ -190,7 +190,7 @@ def _averaged(guesses: Sequence[_Guess], count: int, replicated: int) -> Levels:
         w * (guess.covariance + np.outer(guess.values - values, guess.values - values))
         for w, guess in zip(weights, guesses, strict=True)
     )
-    assert isinstance(values, np.ndarray)  # there is a guess or more
+    assert isinstance(values, np.ndarray)  # there is at least one guess
     assert isinstance(covariance, np.ndarray)
     still = max(guess.likelihood for guess in guesses if guess.size == 0.0)
     speed = _speed(
@@ -204,7 +204,7 @@ def _averaged(guesses: Sequence[_Guess], count: int, replicated: int) -> Levels:
 
 
 def _exceeded(guesses: Sequence[_Guess], weights: Array, count: int) -> Array:
-    """Return each level's standard error that is exceeded only by what `SELECTED` leaves out."""
+    """Return the `SELECTED` quantile of each level's standard error."""
     errors = np.sqrt([np.diag(guess.covariance)[:count] for guess in guesses])
     order = np.argsort(errors, axis=0)
     reached = np.cumsum(weights[order], axis=0) >= SELECTED

@@ -1,9 +1,9 @@
-"""What other traffic does to a host's curve: its throughput at a few caps, compared.
+"""Effect of other traffic on a host's curve: its throughput at a few caps, compared.
 
 Other traffic is more or less offered load, or packets of another size.
 
-Where one of the two loads is hardly more than what the curve forwards at a cap, it may be the load
-that holds the router back there, and the comparison says nothing of the host.
+If one of the two loads is hardly more than the curve's throughput at a cap, the load may limit the
+router there, and the comparison says nothing about the host.
 """
 
 import math
@@ -20,7 +20,7 @@ from training.recording.recording import Recording
 from training.recording.sweep_model import NARROW, Traffic
 
 FED = 1.05
-"""A load this many times what a cap lets through leaves it to the cap."""
+"""At a load this many times a cap's throughput, the cap is the limit."""
 
 
 class LoadPoint(msgspec.Struct, frozen=True):
@@ -29,42 +29,42 @@ class LoadPoint(msgspec.Struct, frozen=True):
     cap: float
     throughput_pps: float
     curve_pps: float
-    """What the curve forwards there, at the load of the whole curve."""
+    """Throughput of the curve there, at the load of the whole curve."""
     ratio: float
     """The first over the second."""
     error: float
     """Standard error of the ratio, of noise and of the host's change between visits."""
     starved: bool
-    """Whether one of the two loads is hardly more than is forwarded, or less."""
+    """Whether one of the two loads is hardly more than the throughput, or less."""
 
 
 class LoadEffect(msgspec.Struct, frozen=True):
-    """What one offered rate, or packet size, does to the curve."""
+    """Effect of one offered rate, or packet size, on the curve."""
 
     offered_pps: float
     points: tuple[LoadPoint, ...]
     """By rising cap."""
     ratio: float | None
-    """The (geometric) mean ratio of throughput to the curve's where enough was offered, or None."""
+    """The (geometric) mean ratio of throughput to the curve's at sufficient load, or None."""
     error: float | None
     """The standard error of that mean."""
     packet_bytes: int | None = None
-    """Of a packet's frame, where its size is recorded."""
+    """Of a packet's frame, if its size is recorded."""
 
     @property
     def traffic(self) -> Traffic:
-        """What was sent."""
+        """The traffic that was sent."""
         return Traffic(self.offered_pps, self.packet_bytes)
 
 
 def named(traffic: Traffic) -> str:
-    """Return what is sent, for people."""
+    """Describe the traffic."""
     size = "" if traffic.packet_bytes is None else f" of {traffic.packet_bytes} bytes"
     return f"{format_rate(traffic.offered)}{size}"
 
 
 def in_words(effect: LoadEffect) -> str:
-    """Return what a rate did to the curve, for people."""
+    """Describe the effect of a rate on the curve."""
     if effect.ratio is None or effect.error is None:
         return "no cap compared: the load itself held the router back"
     caps = sum(not point.starved for point in effect.points)
@@ -73,9 +73,9 @@ def in_words(effect: LoadEffect) -> str:
 
 
 def load_effects(recording: Recording) -> tuple[LoadEffect, ...]:
-    """Return what each further load does to the curve, by rising rate; empty where none was sent.
+    """Return the effect of each further load on the curve, by rising rate; empty without any.
 
-    Caps that the curve does not know, or forwards nothing at, are left out.
+    Caps that are not on the curve, or at which it forwards nothing, are left out.
     """
     compared = compared_in(recording)
     return tuple(compared.effect(traffic) for traffic in compared.loads)
@@ -93,12 +93,12 @@ class Compared:
     """Caps of the curve and the same caps under other loads, in one mixed model."""
 
     def __init__(self, means: Means, own: float | None, own_bytes: int | None = None) -> None:
-        """Take what visits showed, and the rate and packet size of the whole curve."""
+        """Take the visits, and the rate and packet size of the whole curve."""
         self._own, self._own_bytes = own, own_bytes
         self.visits = means.visits
         loads = {load for one in means.visits if (load := _load(one)) is not None}
         self.loads = sorted(loads, key=lambda load: (load.offered, load.packet_bytes or 0))
-        """What was sent other than for the curve, by rising rate."""
+        """The traffic other than the curve's, by rising rate."""
         chosen = [number for number, one in enumerate(means.visits) if _compares(one)]
         visits = [means.visits[number] for number in chosen]
         self._keys = list(dict.fromkeys(map(_key, visits)))
@@ -113,7 +113,7 @@ class Compared:
         )
 
     def effect(self, load: Traffic) -> LoadEffect:
-        """Return what one load does."""
+        """Return the effect of one load."""
         pairs = list(self.pairs(load))
         points = [self.point(load, here, there) for here, there in pairs]
         fed = [pair for pair, point in zip(pairs, points, strict=True) if not point.starved]
@@ -121,7 +121,7 @@ class Compared:
         return LoadEffect(load.offered, tuple(points), ratio, error, load.packet_bytes)
 
     def pairs(self, load: Traffic) -> Iterator[tuple[int, int]]:
-        """Yield the numbers of levels: a cap under the load, and the curve's, by rising cap."""
+        """Yield pairs of level indices: a cap under the load, and the curve's, by rising cap."""
         curve = [(cap, n) for n, (cap, other) in enumerate(self._keys) if other is None]
         here = sorted((cap, n) for n, (cap, other) in enumerate(self._keys) if other == load)
         for cap, number in here:
@@ -134,18 +134,19 @@ class Compared:
         assert self.levels is not None  # it has numbers
         throughput, curve = (math.exp(self.levels.logs[number]) for number in (here, there))
         ratio, error = self._ratio([(here, there)])
-        # Packets of another size may be forwarded faster or slower: their own rate is the bound.
+        # The host may forward packets of another size faster or slower: their own rate is the
+        # bound.
         sized = load.packet_bytes != self._own_bytes
         most = throughput if sized else curve
         starved = load.offered < FED * most or (self._own or math.inf) < FED * curve
         return LoadPoint(self._keys[here][0], throughput, curve, ratio, error, starved)
 
     def cap_at(self, number: int) -> float:
-        """Return the cap that a level is of, in CPUs."""
+        """Return the cap of a level, in CPUs."""
         return self._keys[number][0]
 
     def visits_at(self, number: int) -> list[VisitMean]:
-        """Return the visits that a level is of."""
+        """Return the visits of a level."""
         return [one for one in self.visits if _compares(one) and _key(one) == self._keys[number]]
 
     def _ratio(self, pairs: Sequence[tuple[int, int]]) -> tuple[float, float]:
@@ -170,7 +171,7 @@ def _key(one: VisitMean) -> tuple[float, Traffic | None]:
 
 
 def _load(one: VisitMean) -> Traffic | None:
-    """Return what was sent in a visit, None where it was the curve's traffic."""
+    """Return the traffic sent in a visit; None for the curve's."""
     if one.phase != "load" or one.offered is None:
         return None
     return Traffic(one.offered, one.packet_bytes)

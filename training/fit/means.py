@@ -1,4 +1,4 @@
-"""What each visit of a cap showed once its transients and outliers are taken off."""
+"""Means of the visits of caps, without transients and outliers."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -15,25 +15,26 @@ from training.recording.recording import Phase, Sample
 Array = npt.NDArray[np.float64]
 
 SETTLED: Final = 0.5
-"""Share of a sample that is its own cap's doing, below which taking off the rest is a guess."""
+"""Weight of its own cap in a sample, below which subtracting the rest is a guess."""
 STRAY: Final = 5.0
 """Median absolute deviations, scaled as those of a normal distribution, beyond which a sample is an
 outlier."""
 AS_NORMAL: Final = 1.4826
 LEAST_STRAY: Final = 0.02
-"""A sample nearer to its visit's median than this share is none, however quiet the others are."""
+"""A sample nearer to its visit's median than this share is no outlier, however quiet the others
+are."""
 UNKNOWN: Final = 100.0
-"""Errors above this share are as good as this: nothing is known."""
+"""Larger errors are limited to this share: the value is unknown either way."""
 FEW: Final = 3
-"""Of fewer samples, nobody knows which is the stray."""
+"""With fewer samples, the outlier cannot be identified."""
 MANY: Final = 4
-"""One in so many samples of a visit may be an outlier."""
+"""At most one in this many samples of a visit may be an outlier."""
 OWN: Final = 12.0
-"""Degrees of freedom with which the noise of all caps counts for each one's own."""
+"""Degrees of freedom that the pooled noise adds to each cap's own."""
 
 
 class Outlier(msgspec.Struct, frozen=True):
-    """A sample that was left out, since it is far from the others of its visit; packets/s."""
+    """A sample left out, since it is far from the others of its visit; packets/s."""
 
     at: float
     cap: float | None
@@ -51,19 +52,19 @@ class VisitMean:
     at: float
     """The middle of its samples, in seconds."""
     mean: float
-    """Packets/s, by all of its samples but outliers, without what was left of the cap before."""
+    """Packets/s, from all of its samples but outliers, without the transient of the cap before."""
     rates: tuple[float, ...]
     """Packets/s of each sample, likewise."""
     spread: tuple[float, ...]
-    """What the error of each sample of the sweep does to the mean."""
+    """Effect of the error of each sample of the sweep on the mean."""
     bound: float | None
-    """The share of samples in which the cap held the router back; None where that is unknown."""
+    """The share of samples in which the cap limited the router; None if unknown."""
     offered: float | None
-    """Packets/s of its first sample, where known."""
+    """Packets/s of its first sample, if known."""
     packet_bytes: int | None = None
-    """Of its first sample, where known."""
+    """Of its first sample, if known."""
     used: float | None = None
-    """CPUs used on average, where the platform counts them."""
+    """CPUs used on average, if the platform counts them."""
 
     @property
     def squares(self) -> float:
@@ -74,12 +75,12 @@ class VisitMean:
 
 @dataclass(frozen=True)
 class Means:
-    """What all visits of a sweep showed."""
+    """The means of all visits of a sweep."""
 
     visits: tuple[VisitMean, ...]
     """In the order of time."""
     outliers: tuple[Outlier, ...]
-    """What was left out."""
+    """The samples left out."""
     errors: Array
     """The covariance of their means by the noise of samples, as shares."""
     middle: float
@@ -87,12 +88,12 @@ class Means:
 
 
 def means_of(samples: Sequence[Sample], period: float, host: Dynamics | None) -> Means:
-    """Return what each visit showed.
+    """Return the means of all visits.
 
     Args:
         samples: all of a sweep, in the order of their time.
         period: seconds from one sample to the next.
-        host: its lag and delay; None where they are not known, and samples are taken as they are.
+        host: its lag and delay; None if not known: samples are then used as they are.
     """
     if not samples:
         return Means((), (), np.zeros((0, 0)), 0.0)
@@ -149,7 +150,7 @@ def _visits(
 def _outliers(
     samples: Sequence[Sample], found: Settled, counted: npt.NDArray[np.bool_]
 ) -> dict[int, Outlier]:
-    """Return the samples that are too far from the others of their visit, by their number."""
+    """Return the indices of the samples that are too far from the others of their visit."""
     visits = [np.flatnonzero((found.visit == n) & counted) for n in range(len(found.levels))]
     noise = _usual([list(found.rates[chosen]) for chosen in visits])
     strays = dict[int, Outlier]()
@@ -164,7 +165,7 @@ def _outliers(
 def noise_by_cap(means: Sequence[VisitMean]) -> dict[float | None, float]:
     """Return the standard deviation of a sample at each cap, as a share of its mean.
 
-    That of one cap is known poorly, so that of all caps counts as well.
+    The estimate for one cap is imprecise, so it is pooled with that of all caps.
     """
     groups: dict[float | None, list[VisitMean]] = {}
     for mean in means:
@@ -202,14 +203,14 @@ def _usual(visits: Sequence[Sequence[float]]) -> float:
 def _strays(visit: Sequence[float], noise: float) -> tuple[float, npt.NDArray[np.bool_]]:
     """Return a visit's median, and which samples are too far from it.
 
-    The visit's own scatter counts where it is larger: small caps are noisier than large ones.
+    The visit's own scatter counts if it is larger: small caps are noisier than large ones.
     """
     if len(visit) < FEW or (middle := float(np.median(visit))) <= 0:
         return 0.0, np.zeros(len(visit), np.bool_)
     away = np.abs(np.array(visit) - middle)
     own = AS_NORMAL * float(np.median(away))
     far = away > max(STRAY * max(noise * middle, own), LEAST_STRAY * middle)
-    # Where many are far, that is how the router is at this cap.
+    # If many are far, the router behaves that way at this cap.
     return middle, far if far.sum() <= max(1, len(visit) // MANY) else np.zeros(
         len(visit), np.bool_
     )

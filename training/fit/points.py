@@ -1,7 +1,7 @@
 """The curve: each cap's throughput with its interval, the monotone curve, its top and threshold.
 
-Caps that hold the router back form the rising part. From the threshold on they do not: what is
-measured there, uncapped samples included, is one plateau. Each part has a mixed model of its own
+Caps that limit the router form the rising part. From the threshold on they do not: all samples
+there, uncapped ones included, are one plateau. Each part has its own mixed model
 (`training.fit.levels`), since a load that limits the top hides the host's speed.
 """
 
@@ -23,24 +23,24 @@ from training.recording.recording import Phase, Sample
 Array = npt.NDArray[np.float64]
 
 THRESHOLD_SHARE: Final = 0.01
-"""What the throughput may still rise above the threshold, as a share of the top. The paper's rule
-is 1 kp/s at an offered load of 100 kp/s (section 5.1): the same share."""
+"""Rise of the throughput allowed above the threshold, as a share of the top. The paper's rule is 1
+kp/s at an offered load of 100 kp/s (section 5.1): the same share."""
 NEARLY: Final = 0.1
-"""What a cap of the plateau may lack of it, however uncertain its mean is."""
+"""Largest shortfall of a cap on the plateau, however uncertain its mean is."""
 CHANCE: Final = 2.0
-"""Standard errors within which a cap's throughput is not below that of the caps above it."""
+"""Standard errors within which a cap's throughput counts as equal to that of the caps above it."""
 SILENT: Final = 1e-4
-"""Share of the largest throughput below which a cap forwards nothing, and has no logarithm."""
+"""Share of the largest throughput below which a cap counts as forwarding nothing."""
 FREE: Final = 0.05
-"""What the uncapped router may differ by from the largest caps and be one plateau with them."""
+"""Largest difference between the uncapped router and the largest caps on one plateau."""
 LOADED: Final = 0.95
-"""Share of the offered load from which on it is the load that limits the top."""
+"""Share of the offered load from which on the load limits the top."""
 MANY: Final = 60.0
-"""Degrees of freedom of the noise, which all samples tell of."""
+"""Degrees of freedom of the noise, estimated from all samples."""
 
 
 class CapPoint(msgspec.Struct, frozen=True):
-    """What the samples at one cap say; throughputs in packets/s."""
+    """Estimate at one cap; throughputs in packets/s."""
 
     cap: float
     throughput_pps: Interval
@@ -50,15 +50,15 @@ class CapPoint(msgspec.Struct, frozen=True):
     scatter: float
     """Standard deviation of a sample as a share of the mean; 0 for a single one."""
     binding: bool
-    """Whether the cap held the router back in most samples; where nothing is known, it did."""
+    """Whether the cap limited the router in most samples; assumed if unknown."""
     error_pps: float
-    """The likely standard error of the mean. The interval is wider where the host's speed changed:
-    it makes up for keeping only what seems good (`training.fit.levels.SELECTED`)."""
+    """The likely standard error of the mean. The interval is wider if the host's speed changed: it
+    corrects for the selection of models that seem good (`training.fit.levels.SELECTED`)."""
 
 
 @dataclass(frozen=True)
 class Rising:
-    """The caps that hold the router back, as the mixed model sees them."""
+    """The caps that limit the router, in the mixed model."""
 
     caps: tuple[float, ...]
     rates: Array
@@ -66,31 +66,32 @@ class Rising:
     covariance: Array
     """Of the rates' logarithms."""
     freedom: float
-    """Degrees of freedom by which the change between visits is known."""
+    """Degrees of freedom of the change between visits."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """What a sweep says of throughput against cap."""
+    """Throughput against cap, from a sweep."""
 
     points: tuple[CapPoint, ...]
     """Of the steady caps, by rising cap."""
     single: tuple[tuple[float, Interval], ...]
     """Each steady cap by itself, in packets/s, those of the plateau as well."""
     top: Interval
-    """The most that the router forwards, in packets/s."""
+    """The largest throughput of the router, in packets/s."""
     knee: tuple[float, float]
-    """The largest cap below the plateau, and the smallest on it; the last cap, where none is."""
+    """The largest cap below the plateau, and the smallest on it (the last cap without a
+    plateau)."""
     held_out: tuple[CapPoint, ...]
     speed: Speed | None
-    """How the host's speed changed; None where no cap below the plateau was visited."""
+    """Change of the host's speed; None if no cap below the plateau was visited."""
     visits: int
-    """Visits below the plateau, which that rests on."""
+    """Number of visits below the plateau, the basis of the above."""
     rising: Rising
 
     @property
     def threshold(self) -> float:
-        """The smallest cap measured from which on throughput rises no more, in CPUs."""
+        """The smallest measured cap from which on throughput no longer rises, in CPUs."""
         return self.knee[1]
 
 
@@ -102,17 +103,17 @@ def points_of(samples: Sequence[Sample]) -> tuple[CapPoint, ...]:
 
 
 def standard_error(found: Interval) -> float:
-    """Return about the standard error that an interval was made from."""
+    """Return the approximate standard error behind an interval."""
     return (found.high - found.low) / 2 / quantile(MANY)
 
 
 def curve_of(means: Means, offered: float | None = None) -> Curve:
-    """Return the curve through visits of one load, in packets/s where known; one is steady."""
+    """Return the curve through visits of one load (packets/s, if known), of which one is steady."""
     return _Fitting(means, offered).curve()
 
 
 class _Fitting:
-    """The visits of a sweep by cap, while the curve is laid through them."""
+    """The visits of a sweep by cap, while the curve is fitted to them."""
 
     def __init__(self, means: Means, offered: float | None) -> None:
         self._means, self._offered = means, offered
@@ -125,7 +126,7 @@ class _Fitting:
         self._loud = sorted(cap for cap in loud if cap is not None)
 
     def curve(self) -> Curve:
-        """Return all that is known."""
+        """Return the curve."""
         caps = [cap for cap in self._steady if cap in self._loud]
         each = self._levels([[cap] for cap in caps])
         flat = self._plateau(caps, each)
@@ -168,7 +169,7 @@ class _Fitting:
         return {one.cap for one in visits if one.phase == phase and one.cap is not None}
 
     def _levels(self, kinds: Sequence[Sequence[float | None]]) -> Levels | None:
-        """Fit the mixed model, each kind of caps at a level of its own."""
+        """Fit the mixed model with a level for each kind of caps."""
         visits, numbers = list[Visit](), list[int]()
         for level, caps in enumerate(kinds):
             for number in (n for cap in caps for n in self._groups[cap] if self._forwards(n)):
@@ -180,11 +181,11 @@ class _Fitting:
         return levels_of(visits, self._means.errors[np.ix_(numbers, numbers)], self._means.middle)
 
     def _plateau(self, caps: Sequence[float], levels: Levels | None) -> list[float | None]:
-        """Return the caps from which on throughput rises no more; nothing where it still does.
+        """Return the caps from which on throughput no longer rises; empty if it still rises.
 
-        Those are caps that do not bind, and caps that lack next to nothing. Where the platform does
-        not tell what binds, it is the first cap that is not surely below all the caps above it: one
-        noisy cap at the top is only one of those.
+        Those are caps that do not bind, and caps that lack next to nothing. If the platform does
+        not report binding caps, they start at the first cap that is not significantly below all
+        caps above it: one noisy cap at the top is only one of those.
         """
         first = len(caps)
         while first and not self._binds(caps[first - 1]):
@@ -200,7 +201,7 @@ class _Fitting:
         return [*found, None] if self._is_free(mean) else found
 
     def _is_free(self, plateau: float) -> bool:
-        """Whether the uncapped router forwards what it does at caps of that logarithm."""
+        """Whether the uncapped router has the throughput that caps of that logarithm have."""
         if None not in self._groups or self._silent(None):
             return False
         return abs(math.log(self._rate(None)) - plateau) <= FREE
@@ -210,10 +211,10 @@ class _Fitting:
         return self._offered is not None and float(np.mean(rates)) >= LOADED * self._offered
 
     def _ceiling(self) -> float:
-        """Return what no level can lie above: all that was offered, or seen at any visit.
+        """Return the upper bound of all levels: the offered load, or the largest visit.
 
-        Where the host's speed changed much, the level at the middle of the sweep is an
-        extrapolation, which knows nothing of the load.
+        If the host's speed changed much, the level at the middle of the sweep is an extrapolation,
+        which ignores the load.
         """
         if self._offered is None:
             return math.inf
@@ -227,7 +228,7 @@ class _Fitting:
         return not any(self._forwards(number) for number in self._groups[cap])
 
     def _forwards(self, number: int) -> bool:
-        """Whether a visit's mean has a logarithm that means something."""
+        """Whether the logarithm of a visit's mean is meaningful."""
         return self._means.visits[number].mean > SILENT * self._most
 
     def _binds(self, cap: float) -> bool:
@@ -264,7 +265,7 @@ class _Fitting:
 
 
 def _is_level(levels: Levels, number: int, *, by_chance: bool) -> bool:
-    """Whether a cap lacks next to nothing of all above it, or no more than chance explains."""
+    """Whether a cap's shortfall against all above it is negligible, or within chance."""
     above = slice(number + 1, None)
     contrast = np.zeros(len(levels.logs))
     contrast[above], contrast[number] = 1 / (len(levels.logs) - number - 1), -1.0
@@ -276,14 +277,14 @@ def _is_level(levels: Levels, number: int, *, by_chance: bool) -> bool:
 
 
 def _interval(levels: Levels | None, number: int) -> Interval:
-    assert levels is not None  # whoever has a number has levels
+    assert levels is not None  # an index implies levels
     error = math.sqrt(max(float(levels.covariance[number, number]), 0.0))
     return _about(float(levels.logs[number]), error)
 
 
 def _selected(levels: Levels | None, number: int) -> Interval:
-    """Return the interval that makes up for keeping only the models that seem good."""
-    assert levels is not None  # whoever has a number has levels
+    """Return the interval, corrected for the selection of models that seem good."""
+    assert levels is not None  # an index implies levels
     return _about(float(levels.logs[number]), float(levels.selected[number]))
 
 
@@ -299,7 +300,7 @@ def _below(found: Interval, most: float) -> Interval:
 def _smoothed(
     points: Sequence[CapPoint], plateau: set[float | None], ceiling: float
 ) -> tuple[CapPoint, ...]:
-    """Lay the monotone curve of least squares through the points below the plateau, and that."""
+    """Fit the monotone least-squares curve to the points below the plateau, and to the plateau."""
     below = [point for point in points if point.cap not in plateau]
     flat = [point for point in points if point.cap in plateau]
     most = min(flat[0].throughput_pps.value if flat else math.inf, ceiling)

@@ -1,9 +1,9 @@
 """Shapes of a host's curve: which of four it follows, which others it may follow, or none.
 
-All rise and then stay at a top, u being the cap in CPUs: the hinge as min(k·u, top), as on hosts
-that pay the same CPU for every packet; the affine hinge as clip(c + k·u, 0, top), where part of a
-cap is lost, or where the first of it is worth more; the logarithm as clip(c + d·log10(u), 0, top),
-which is Eq. 1's steady state; the power law as min(k·u^p, top).
+All rise and then stay at a top, u being the cap in CPUs: the hinge as min(k·u, top), on hosts that
+spend the same CPU time on every packet; the affine hinge as clip(c + k·u, 0, top), if part of a cap
+is lost, or if its first part is worth more; the logarithm as clip(c + d·log10(u), 0, top), which is
+Eq. 1's steady state; the power law as min(k·u^p, top).
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from training.fit.shape_candidate import Candidate, Means, Shape
 from training.fit.shape_fit import NAMES, PARAMETERS, Name
 
 NESTED: Final[dict[Name, tuple[Name, ...]]] = {"hinge": ("affine hinge", "power law")}
-"""Shapes that hold another one as a special case."""
+"""Shapes that include another one as a special case."""
 ARTICLES: Final[dict[Name, str]] = {name: "an" if name[0] == "a" else "a" for name in NAMES}
 LAWS: Final[dict[Name, str]] = {
     "hinge": "throughput is proportional to the cap until it stops rising (a hinge)",
@@ -28,18 +28,18 @@ LAWS: Final[dict[Name, str]] = {
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """All shapes, the one that the host has, and why, in words."""
+    """All shapes, the host's shape, and the reasons in words."""
 
     hinge: Shape
     affine_hinge: Shape
     logarithm: Shape
     power_law: Shape
     better: Name | None
-    """The simplest shape that fits, if no other is surely better; None where none fits."""
+    """The simplest shape that fits, if no other is significantly better; None if none fits."""
     alike: tuple[Name, ...]
-    """Other shapes that the host may have just as well."""
+    """Other shapes that fit equally well."""
     nearest: Name
-    """The better shape; where none fits, the one with the least errors at caps left out."""
+    """The better shape; if none fits, the one with the least errors at caps left out."""
     words: str
 
     @property
@@ -49,17 +49,17 @@ class Comparison(msgspec.Struct, frozen=True):
 
     @property
     def chosen(self) -> Shape:
-        """The better shape, or the nearest where none fits."""
+        """The better shape, or the nearest if none fits."""
         return next(shape for shape in self.shapes if shape.name == self.nearest)
 
     @property
     def possible(self) -> tuple[Shape, ...]:
-        """The better shape and those alike; the nearest alone where none fits."""
+        """The better shape and its equals; only the nearest if none fits."""
         return tuple(s for s in self.shapes if s.name in {self.nearest, *self.alike})
 
     @property
     def answer(self) -> str:
-        """What the host has, in a few words."""
+        """The host's shape, in a few words."""
         if self.better is None:
             return f"none (nearest: {self.nearest})"
         return " or ".join((self.better, *self.alike))
@@ -68,16 +68,17 @@ class Comparison(msgspec.Struct, frozen=True):
 def compare(
     caps: Sequence[float], rates: Sequence[float], errors: Sequence[float] | None = None
 ) -> Comparison:
-    """Fit all shapes to throughputs, and say which of them the host has.
+    """Fit all shapes to throughputs, and select the host's.
 
     A shape fits if the errors of the means, and `TOLERANCE`, explain what it misses them by
-    (chi-square test, 1 %). The errors are correlated, since they share the host's speed. What is
-    common to all moves no shape, so that the test errs on the side of fitting: "none" was no answer
-    in any of 660 sweeps of simulated hinges (`benchmarks.training.coverage` has some of those
-    hosts). Of those that fit it is the simplest, unless another surely misses less where a cap is
+    (chi-square test, 1 %). The errors are correlated, since they share the host's speed. A common
+    error moves no shape, so the test errs on the side of fitting: "none" was not the result in any
+    of 660 sweeps of simulated hinges (`benchmarks.training.coverage` has some of those hosts). The
+    result is the simplest shape that fits, unless another has significantly smaller errors at caps
     left out of the fit: Wilcoxon's signed-rank test of both shapes' errors in standard errors,
-    paired by cap. Paired, since a cap that is hard to predict is so for both; ranks, since errors
-    at caps on the ends and at the knee are far larger than the others, and one cap must not decide.
+    paired by cap. The test is paired, since a cap that is hard to predict is so for both. It uses
+    ranks, since errors at caps on the ends and at the knee are far larger than the others, and one
+    cap must not decide.
 
     Args:
         caps: in CPUs, rising; five or more.
@@ -105,9 +106,9 @@ def compare(
 
 
 def _chosen(fitting: Sequence[Candidate]) -> Candidate:
-    """Return the shape with the fewest parameters, or one that is surely better.
+    """Return the shape with the fewest parameters, or one that is significantly better.
 
-    Akaike's criterion has to agree: of few caps a rank test says little.
+    Akaike's criterion must agree: with few caps a rank test says little.
     """
     fewest = min(PARAMETERS[one.name] for one in fitting)
     simple = [one for one in fitting if PARAMETERS[one.name] == fewest]
@@ -118,9 +119,9 @@ def _chosen(fitting: Sequence[Candidate]) -> Candidate:
 
 
 def _like(other: Candidate, chosen: Candidate) -> bool:
-    """Whether the host may have the other shape just as well.
+    """Whether the other shape fits the host equally well.
 
-    One that holds the chosen shape as a special case has to pay for its parameter.
+    A shape that includes the chosen one as a special case must justify its parameter.
     """
     if other.name in NESTED.get(chosen.name, ()):
         return other.shape.aic < chosen.shape.aic

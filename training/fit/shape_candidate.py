@@ -1,4 +1,4 @@
-"""One shape as a candidate: its fit to the means at each cap, and what it misses them by."""
+"""One candidate shape: its fit to the means at each cap, and its errors."""
 
 from typing import Final
 
@@ -9,17 +9,17 @@ from scipy import stats
 from training.fit.shape_fit import PARAMETERS, Array, Line, Name, fitted
 
 TOLERANCE: Final = 0.025
-"""Standard deviation by which a host's throughput may differ from a shape that it still has, as a
-share: hosts are no formulas, and 5 % (twice this) is what `training.fit.verdict` lets a curve miss.
-It is added to the standard error of each mean."""
+"""Standard deviation by which a host's throughput may differ from its shape, as a share: hosts are
+not formulas, and `training.fit.verdict` allows a curve an error of 5 % (twice this). It is added to
+the standard error of each mean."""
 SILENT: Final = 1e-3
 """Share of the top below which a throughput is 0."""
 UNLIKELY: Final = 0.01
-"""Chance below which a shape misses the means by more than their errors explain."""
+"""Probability below which the errors of the means do not explain a shape's residuals."""
 SURELY: Final = 0.05
-"""Chance below which a shape that misses left-out caps by less is better than another."""
+"""Probability below which a shape with smaller errors at left-out caps is better than another."""
 EQUAL: Final = 1e-6
-"""Errors, in standard errors (or shares of the top), that differ by less are the same."""
+"""Errors, in standard errors (or shares of the top), that differ by less count as equal."""
 
 
 class Shape(msgspec.Struct, frozen=True):
@@ -29,7 +29,7 @@ class Shape(msgspec.Struct, frozen=True):
     slope: float
     """k in packets/s per CPU (per CPU^p of a power law), or d in packets/s per decade of cap."""
     offset_pps: float
-    """c: where the line would be at no cap, or the logarithm at one CPU; 0 for the others."""
+    """c: the value of the line at cap 0, or of the logarithm at one CPU; 0 for the others."""
     top_pps: float
     power: float
     """p of the power law; 1 for the others."""
@@ -40,7 +40,7 @@ class Shape(msgspec.Struct, frozen=True):
     cv_error: float
     """Root mean square error at a cap left out of the fit, as a share of the top."""
     chance: float | None
-    """The probability that errors of the means put them so far off; None without errors."""
+    """Probability that errors of the means put them so far off; None without errors."""
 
     def throughput(self, cap: float) -> float:
         """Return the curve's packets/s at a cap in CPUs."""
@@ -49,14 +49,14 @@ class Shape(msgspec.Struct, frozen=True):
 
 
 class Means:
-    """Throughput at each cap, and how sure it is."""
+    """Throughput at each cap, and its uncertainty."""
 
     def __init__(self, caps: Array, rates: Array, errors: Array | None) -> None:
-        """Take caps in CPUs, and packets/s at each with their standard errors, where known."""
+        """Take caps in CPUs, and packets/s at each with their standard errors, if known."""
         self.caps, self.rates, self.known = caps, rates, errors is not None
         most = float(rates.max())
         self.shares = np.ones(len(caps))
-        """How much of a measurement each cap is: those of a plateau are one together."""
+        """Weight of each cap as a measurement: the caps of a plateau together count as one."""
         self.errors = np.full(len(caps), most)
         if errors is not None:
             pairs = list(zip(rates, errors, strict=True))
@@ -78,7 +78,7 @@ class Means:
 
 
 class Candidate:
-    """One shape, with what it misses each cap by that is left out of the fit."""
+    """One shape, with its error at each cap when that cap is left out of the fit."""
 
     def __init__(self, name: Name, means: Means) -> None:
         """Fit the shape to all means, and to all but one, each in turn."""
@@ -96,7 +96,7 @@ class Candidate:
 
     @property
     def fits(self) -> bool:
-        """Whether the errors of the means explain what it misses them by."""
+        """Whether the errors of the means explain its residuals."""
         return self.shape.chance is None or self.shape.chance >= UNLIKELY
 
     @property
@@ -105,7 +105,7 @@ class Candidate:
         return float(np.sqrt(np.mean(self.away**2)))
 
     def surely_better(self, other: "Candidate") -> bool:
-        """Whether it misses caps that are left out by less than the other, cap by cap."""
+        """Whether its errors at left-out caps are smaller than the other's, cap by cap."""
         less = other.away - self.away
         less = less[np.abs(less) > EQUAL]
         if not len(less):

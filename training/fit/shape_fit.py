@@ -2,7 +2,8 @@
 
 A hinge rises with u, an affine hinge with c + u, a logarithm with c + log10(u), a power law with
 u^p, where u is the cap. Each is clipped at zero and at a top. Which caps are below the rise, on it
-and on the top is not known, so every division of the caps is tried, and all of them together.
+and on the top is unknown, so every division of the caps is tried, all of them in one vectorized
+step.
 """
 
 import math
@@ -23,11 +24,11 @@ PARAMETERS: Final[dict[Name, int]] = {
     "power law": 3,
 }
 FROM_ZERO: Final[tuple[Name, ...]] = ("hinge", "power law")
-"""Those whose rise begins at zero."""
+"""The shapes that rise from zero."""
 POWERS: Final = (0.1, 4.0)
 """Exponents between which a power law is searched."""
 COARSE, FINE, ZOOMS = 33, 9, 7
-"""Exponents tried at first and at each step that narrows them: known to about 1e-5 at last."""
+"""Exponents tried first, and at each refinement; the final precision is about 1e-5."""
 EVEN: Final = 1e-12
 """Share of its scale below which a sum of squares about a mean is 0."""
 
@@ -55,7 +56,7 @@ def fitted(name: Name, caps: Array, rates: Array, weights: Array) -> Line:
         name: of the shape.
         caps: in CPUs, rising; more than the shape has parameters.
         rates: throughput at each.
-        weights: what the square of each one's error counts.
+        weights: weight of each squared error.
     """
     powers = np.geomspace(*POWERS, COARSE) if name == "power law" else np.ones(1)
     best = _best(name, caps, rates, weights, powers)
@@ -94,9 +95,10 @@ def _best(
 
 
 def _divisions(name: Name, count: int) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
-    """Return which of so many caps are on the rise, and where the top begins, for each division.
+    """Return, for each division of the caps, which are on the rise and where the top begins.
 
-    A cap at the knee itself may belong to neither. What rises from zero has no caps below the rise.
+    A cap at the knee itself may belong to neither. Shapes that rise from zero have no caps below
+    the rise.
     """
     least = 1 if name in FROM_ZERO else 2
     firsts = range(1 if name in FROM_ZERO else count - least + 1)
@@ -131,7 +133,7 @@ def _lines(name: Name, basis: Array, rates: Array, part: Array) -> tuple[Array, 
 
 
 def _tops(rates: Array, weights: Array, begins: npt.NDArray[np.int64]) -> Array:
-    """Return the mean from each place on; nan where nothing is left."""
+    """Return the mean from each index on; nan at the end."""
     weight = np.append(np.cumsum(weights[::-1])[::-1], 0.0)
     sums = np.append(np.cumsum((weights * rates)[::-1])[::-1], 0.0)
     means = np.append(sums[:-1] / weight[:-1], math.nan)

@@ -1,4 +1,4 @@
-"""Whether a fit is good enough to hold routers by, and what to measure where it is not; pure."""
+"""Check whether a fit is good enough to control routers, and what to measure if not; pure."""
 
 import math
 import statistics
@@ -13,27 +13,28 @@ from training.fit.interval import quantile
 from training.fit.points import MANY, CapPoint
 
 PRECISE = 0.05
-"""Half of a 95 % interval, as a share, beyond which a cap's throughput is not known well enough.
-Where the host's speed changed, the interval is one of the larger changes that are likely
-(`training.fit.levels.SELECTED`): by the likely one, the sweeps that underestimate it would pass."""
+"""Half of a 95 % interval, as a share, beyond which a cap's throughput is not precise enough. If
+the host's speed changed, the interval is that of one of the larger likely changes
+(`training.fit.levels.SELECTED`): with the most likely one, sweeps that underestimate it would
+pass."""
 BENT = 0.05
-"""What joining two neighbours by a line may be wrong by, as a share."""
+"""Allowed error of a straight line between two neighbours, as a share."""
 WIDE = 0.55
-"""Rise between two neighbours, as a share of the top, within which a knee may hide: of usable
-simulated sweeps of five minutes, none has more than 0.5."""
+"""Rise between two neighbours, as a share of the top, that may hide a knee: no usable simulated
+sweep of five minutes has more than 0.5."""
 MISSED = 0.05
 """A median error at held-out caps above this, and beyond noise, makes a curve doubtful."""
 LEAST_SHARE = 0.05
-"""Throughputs below this share of the top count as at it, where errors are shares."""
+"""Throughputs below this share of the top are raised to it to compute relative errors."""
 SURE = 1.0
-"""Standard errors that are taken off as chance."""
+"""Standard errors subtracted as chance."""
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What a sweep is good for."""
+    """Quality of a fit."""
 
     reasons: tuple[str, ...]
-    """What is wrong, and what to measure; empty where the model can be used."""
+    """What is wrong, and what to measure; empty if the model can be used."""
 
     @property
     def usable(self) -> bool:
@@ -47,7 +48,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 def verdict_on(fit: Fit) -> Verdict:
-    """Judge a fit."""
+    """Check a fit."""
     return Verdict(tuple(reason for reason in _reasons(fit) if reason))
 
 
@@ -72,7 +73,7 @@ def _reasons(fit: Fit) -> Iterator[str]:
 
 
 def _missed(fit: Fit, missed: float) -> str:
-    """Say which held-out caps the curve misses, and what to measure for it."""
+    """Report which held-out caps the curve misses, and what to measure."""
     worst = format_cap(max(fit.held_out, key=lambda one: one.error).cap)
     words = f"caps that were held out are missed by {missed:.0%} (median; most at {worst})"
     if fit.wander is not None and fit.wander.sure:
@@ -99,7 +100,7 @@ def _median(fit: Fit, width: Callable[[CapPoint], float]) -> float:
 
 
 def _bend(fit: Fit) -> str:
-    """Say where two neighbours are so far apart that the curve may bend between them."""
+    """Report neighbours so far apart that the curve may bend between them."""
     points = [(0.0, 0.0, 0.0), *((p.cap, p.smoothed_pps, p.error_pps) for p in fit.points)]
     worst, where = 0.0, ""
     for before, low, high, after in zip(
@@ -114,7 +115,7 @@ def _bend(fit: Fit) -> str:
 
 
 def _gap_too_wide(fit: Fit) -> str:
-    """Say where so much of the rise was not measured that nothing shows where it bends."""
+    """Report gaps in the rise that are too large to show where it bends."""
     for low, high in pairwise(fit.points):
         rise = (high.smoothed_pps - low.smoothed_pps) / fit.top_pps
         if rise > WIDE:
@@ -130,9 +131,9 @@ _Point = tuple[float, float, float]
 
 
 def _gap(before: _Point, low: _Point, high: _Point, after: _Point | None) -> float:
-    """Return how far above the chord a concave curve may lie, chance taken off, in packets/s.
+    """Return how far above the chord a concave curve may be, chance subtracted, in packets/s.
 
-    It lies below both the line that leads to the chord and the line that goes on from it.
+    It is below both the line before the chord and the line after it.
     """
     if low[0] <= 0:
         return 0.0

@@ -1,4 +1,4 @@
-"""Runs a command, follows what it writes line by line, and ends it and what it started."""
+"""Run a command, follow its output line by line, and end it with its children."""
 
 import contextlib
 import os
@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 NAP_S = 0.1
-"""How long a wait goes on before it notices that the command ended or is to end."""
+"""Delay until a wait notices that the command ended or must end."""
 LINES = 8
-"""Last lines of standard error that are kept."""
+"""Number of last lines of standard error that are kept."""
 LONGEST_LINE = 500
 """Characters of a line that are kept."""
 CHUNK = 1 << 16
@@ -22,9 +22,9 @@ HANG_UP_S = 10.0
 TERMINATE_S = 5.0
 """How long its process group may take to end at SIGTERM, before SIGKILL."""
 DIES_S = 1.0
-"""How long what got SIGKILL is waited for: a zombie that no process waits for stays."""
+"""How long to wait after SIGKILL: a zombie without a waiting parent stays."""
 GO = b"go\n"
-"""What the standard input of a command begins with, so that it knows that it has one."""
+"""First line on a command's standard input; it shows the command that it has one."""
 
 TETHER = (
     'read -r go || exec "$@"; '
@@ -37,17 +37,17 @@ TETHER = (
     'kill "$tether" 2>/dev/null; '
     'exit "$code"'
 )
-"""Ends a command when its standard input ends: that is when the owner or the connection does.
+"""End a command when its standard input ends, that is when the owner or the connection ends.
 
-SIGTERM to a local ssh does not reach the program on the host, which would go on with an
-unattended router. Where a prefix passes no standard input on (`docker exec` without -i), the
-first line never comes, and the command runs without this.
+SIGTERM to a local ssh does not reach the program on the host, which would continue on an unattended
+router. If a prefix does not pass on standard input (`docker exec` without -i), the first line never
+comes, and the command runs without this watch.
 """
 
 
 @dataclass
 class Ended:
-    """What came of a command."""
+    """Result of a command."""
 
     code: int
     """The exit code; negative: the signal that ended it."""
@@ -55,7 +55,7 @@ class Ended:
     lines: list[str]
     """The last lines of its standard error."""
     stopped: bool = False
-    """Whether it was ended since somebody asked."""
+    """Whether it was ended on request."""
 
 
 def tethered(words: Sequence[str]) -> tuple[str, ...]:
@@ -72,13 +72,13 @@ def run(
     hang_up_s: float = HANG_UP_S,
     terminate_s: float = TERMINATE_S,
 ) -> Ended:
-    """Run a command until it ends, or until it is to stop and has been ended.
+    """Run a command until it ends, or until it was ended on request.
 
     Args:
         words: the command; it gets a process group of its own.
-        stop: whether to end it, asked for ten times a second.
+        stop: whether to end it, called ten times a second.
         on_line: called with each line of standard error.
-        most: bytes of standard output that are kept, and one more where there are more.
+        most: bytes of standard output that are kept; one more byte shows that there is more.
         hang_up_s: seconds from closing its standard input to SIGTERM.
         terminate_s: seconds from SIGTERM to SIGKILL.
 
@@ -91,7 +91,7 @@ def run(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         bufsize=0,
-        start_new_session=True,  # Ctrl-C is not for it: it is ended in order
+        start_new_session=True,  # Ctrl-C must not reach it: it is ended in order
     )
     pipes = _Pipes(process, on_line, most)
     ending = _Ending(process, hang_up_s, terminate_s)
@@ -110,13 +110,13 @@ def run(
 
 
 def _greet(process: "subprocess.Popen[bytes]") -> None:
-    assert process.stdin is not None  # Popen was asked for a pipe
+    assert process.stdin is not None  # Popen opened a pipe
     with contextlib.suppress(BrokenPipeError):  # it reads nothing, or has ended
         process.stdin.write(GO)
 
 
 class _Pipes:
-    """What a command writes: its output in bytes, its standard error in lines."""
+    """Output of a command: standard output in bytes, standard error in lines."""
 
     def __init__(
         self, process: "subprocess.Popen[bytes]", on_line: Callable[[str], object], most: int
@@ -130,7 +130,7 @@ class _Pipes:
         self._selector.register(process.stderr, selectors.EVENT_READ, self._split)
 
     def read(self, seconds: float) -> bool:
-        """Wait for what is written and take it; whether something was."""
+        """Wait for output and read it; return whether there was any."""
         if not self._selector.get_map():
             time.sleep(seconds)
             return False
@@ -147,7 +147,7 @@ class _Pipes:
 
     def _split(self, data: bytes) -> None:
         *whole, part = (self._part + data).replace(b"\r", b"\n").split(b"\n")
-        # At the end of the stream, what has no newline is a line, too.
+        # At the end of the stream, text without a newline is a line, too.
         self._part = part[: 4 * LONGEST_LINE] if data else b""
         for line in [*whole, *([] if data else [part])]:
             if text := line.decode("utf-8", "replace").strip()[:LONGEST_LINE]:
@@ -182,11 +182,11 @@ class _Ending:
             self._due.popleft()[1]()
 
     def is_over(self) -> bool:
-        """Whether no more is to be ended: without a request, what it started is left alone."""
+        """Whether nothing is left to end: without a request, its children are left alone."""
         return not self.asked or not self._due or not self._signal(0)
 
     def by_force(self) -> None:
-        """End it now where it still runs: something here went wrong while it was followed."""
+        """End it now if it still runs: following it failed here."""
         if self.process.poll() is None:
             self._signal(signal.SIGKILL)
 
@@ -196,7 +196,7 @@ class _Ending:
             self.process.stdin.close()
 
     def _signal(self, number: int) -> bool:
-        """Send a signal to the process group; whether one of it is left."""
+        """Send a signal to the process group; return whether a process of it is left."""
         try:
             os.killpg(self.process.pid, number)
         except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""Reads the list of hosts that a fleet sweeps: one TOML file, checked to the last key."""
+"""Read the list of hosts that a fleet sweeps: one TOML file, with all keys checked."""
 
 import shlex
 from collections import Counter
@@ -15,14 +15,14 @@ from models.hostfile import read_tables
 from training.errors import FleetFileError
 
 MAX_BYTES = 1 << 20
-"""A thousand hosts take 200 KB; whatever is larger is no list of hosts."""
+"""A thousand hosts take 200 KB; a larger file is not a list of hosts."""
 MAX_HOSTS = 1000
 RESERVED = "index"
-"""The page of all hosts has this name."""
+"""Name of the page of all hosts."""
 CHOSEN = ("--output", "-o", "--json")
-"""Options of a sweep that the fleet sets itself, or whose effect it relies on."""
+"""Options of a sweep that the fleet sets itself, or relies on."""
 REMOTE_SHELLS = frozenset({"ssh"})
-"""Programs that join their arguments with spaces for a shell at the other end to split again."""
+"""Programs that join their arguments with spaces, for a remote shell to split again."""
 
 _Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z")]
 _Word = Annotated[str, Meta(pattern=r"^[^\0]*\Z", max_length=4096)]
@@ -31,7 +31,7 @@ _Command = Annotated[str, Meta(pattern=r"^[^\0]+\Z", max_length=4096)]
 
 
 class FleetHost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One host: how commands run there, and what its sweep measures."""
+    """One host: how to run commands on it, and what its sweep measures."""
 
     name: Annotated[
         _Name,
@@ -64,20 +64,20 @@ class FleetHost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def remote_csv(self) -> str:
-        """The recording on the host, in the folder where its commands start."""
+        """The recording on the host, in the working directory of its commands."""
         return f"xtc-train-{self.name}.csv"
 
     @property
     def sweeping(self) -> tuple[str, ...]:
-        """The words of the sweep, as they are to arrive on the host."""
+        """The words of the sweep command, as they must arrive on the host."""
         return (self.command, "sweep", *self.sweep, "--output", self.remote_csv)
 
     def there(self, words: tuple[str, ...]) -> list[str]:
         """Return the command that runs these words on the host.
 
-        ssh joins its arguments with spaces, and the shell of the other end splits them again: what
-        was one word would be several, and `$` or `;` would be the shell's. Each word is quoted for
-        that shell. Other prefixes (sudo, docker exec) pass their arguments on as they are.
+        ssh joins its arguments with spaces, and the remote shell splits them again: one word would
+        become several, and the shell would interpret `$` or `;`. Each word is quoted for that
+        shell. Other prefixes (sudo, docker exec) pass their arguments on unchanged.
         """
         remote = bool(self.run) and PurePosixPath(self.run[0]).name in REMOTE_SHELLS
         return [*self.run, *(map(shlex.quote, words) if remote else words)]
@@ -112,7 +112,7 @@ def load_fleet(path: Path) -> tuple[FleetHost, ...]:
 
 
 def parse_fleet(content: bytes, source: str) -> tuple[FleetHost, ...]:
-    """Read the content of a list of hosts; ``source`` is what errors call it.
+    """Read the content of a list of hosts; ``source`` is its name in errors.
 
     Raises:
         FleetFileError: the content cannot be used; it names the field and the fix.
@@ -135,7 +135,7 @@ def _document(content: bytes, source: str) -> FleetDocument:
 
 
 def _mistakes(hosts: tuple[FleetHost, ...]) -> Iterator[tuple[str, str, str]]:
-    """Yield what the types cannot say, as field, problem and fix."""
+    """Yield violations that the types cannot express, as field, problem and fix."""
     times = Counter(host.name for host in hosts)
     for number, host in enumerate(hosts):
         where = f"host[{number}]"

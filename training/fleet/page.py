@@ -1,4 +1,4 @@
-"""Writes what the recordings of a fleet say as one HTML page: no network, no scripts; pure."""
+"""Write the results of a fleet as one HTML page: no network, no scripts; pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import quote
@@ -32,7 +32,7 @@ NONE = "-"
 
 
 class Links(msgspec.Struct, frozen=True):
-    """The files of one host beside the page, by name; None where there is none."""
+    """The names of one host's files next to the page; None if there is none."""
 
     recording: str
     report: str | None = None
@@ -48,8 +48,8 @@ def fleet_page(
     """Return the page as HTML.
 
     Args:
-        summary: what the recordings say.
-        fits: by name, those that are not refused.
+        summary: the results of the recordings.
+        fits: by name, the fits that are not refused.
         links: by name, the files of each host of the summary.
         failures: the hosts that could not be swept this time.
     """
@@ -126,7 +126,7 @@ def _row(row: HostRow, links: Links) -> Markup:
 
 
 def _in_two_lines(words: str) -> Iterator[str]:
-    """Yield a figure, and below it what stands in brackets."""
+    """Yield a figure, and below it the text in brackets."""
     figure, bracket, rest = words.partition(" (")
     yield figure
     if bracket:
@@ -135,7 +135,7 @@ def _in_two_lines(words: str) -> Iterator[str]:
 
 
 def _links(name: str, links: Links) -> Iterator[Markup]:
-    """Yield links to files in the same folder; any name stays a path there."""
+    """Yield links to files in the same folder; names are escaped to stay paths in it."""
     for words, file in (
         ("report", links.report),
         ("model", links.model),
@@ -165,7 +165,7 @@ def _cap(cap: float | None) -> str:
 
 
 def speed_words(row: HostRow) -> str:
-    """Return the speed of a host, or why there is none."""
+    """Return the speed of a host, or why it has none."""
     if row.reference is None:
         return NONE if row.top_pps is None else "the only one of its kind"
     if row.reference == row.name:
@@ -182,7 +182,7 @@ def _varies(row: HostRow) -> str:
 
 
 def _wander(wander: Wander | None) -> str:
-    """Say by how much the speed of a host varied from one visit of a cap to another."""
+    """Describe how much the speed of a host varied from one visit of a cap to another."""
     if wander is None:
         return "not known"
     return f"{wander.speed:.1%}" if wander.sure else f"less than {wander.high:.1%}"

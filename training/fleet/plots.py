@@ -1,4 +1,4 @@
-"""Draws the curves of a fleet; host names stay out of the drawings, which are no escaped text."""
+"""Draw the curves of a fleet; drawings are not escaped, so they contain no host names."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Reads a fleet's recordings in one folder, and writes models, reports and the page beside them."""
+"""Read a fleet's recordings in one folder, and write models, reports and the page next to them."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -42,7 +42,7 @@ def names_in(folder: Path) -> list[str]:
 def read_all(
     folder: Path, names: Sequence[str], failures: Sequence[HostFailure] = ()
 ) -> tuple[dict[str, Recording], list[HostFailure]]:
-    """Return the recordings that are there, and the failures with those that cannot be read."""
+    """Return the available recordings, and the failures including unreadable recordings."""
     recordings: dict[str, Recording] = {}
     failed = {failure.name: failure for failure in failures}
     for name in names:
@@ -64,11 +64,11 @@ def publish(
     """Fit each recording, and write its model and report and the page of all.
 
     Args:
-        folder: where all of it goes.
+        folder: the output folder.
         recordings: by host.
         failures: the hosts that could not be swept.
         rough: write models that are not precise enough, too.
-        tell: called with a host's name and what is done for it.
+        tell: called with a host's name and the current step.
 
     Raises:
         FleetPathError: a file cannot be written.
@@ -88,7 +88,7 @@ def publish(
 def _written(
     folder: Path, name: str, found: HostFit | str, *, rough: bool
 ) -> tuple[HostFit | str, Links]:
-    """Write the report and the model of one host where there are any; a refusal stays with it."""
+    """Write the report and the model of one host, if any; a refusal concerns only this host."""
     csv = f"{name}.csv"
     if isinstance(found, str):
         return found, Links(csv)

@@ -1,7 +1,7 @@
-"""Sweeps the hosts of a fleet in parallel, and brings their recordings here.
+"""Sweep the hosts of a fleet in parallel, and fetch their recordings.
 
-A sweep writes its recording on its host. What breaks on the way costs nothing that was measured:
-the same command goes on with that file. Only a whole recording comes here, under its own name.
+A sweep writes its recording on its host. A broken connection loses no measurement: the same command
+resumes from that file. Only a complete recording is fetched, under its own name.
 """
 
 import contextlib
@@ -21,21 +21,21 @@ from training.recording.recording import MAX_BYTES, parse_csv, read_csv
 from training.sweep.watch import Stop
 
 NAP_S = 0.2
-"""How often the hosts that still run are looked at."""
+"""How often to check the running hosts."""
 WAYS = {
     1: "do what its lines say, then run the same command again: the sweep goes on with its file",
     2: "correct its sweep in the list of hosts, or the configuration there, then run again",
     126: "make the program on the host executable, or give command its path",
     127: "install xtc there, or give command the path of xtc-train",
 }
-"""What to do, by exit code."""
+"""Advice by exit code."""
 
 Tell = Callable[[str, str], object]
-"""Called with a host's name and words."""
+"""Called with a host's name and a text."""
 
 
 class HostFailure(msgspec.Struct, frozen=True):
-    """A host that was not swept: why, the last lines of its standard error, and what to do."""
+    """A host that was not swept: reason, last lines of its standard error, and what to do."""
 
     name: str
     problem: str
@@ -49,10 +49,10 @@ def sweep_fleet(
     """Sweep the hosts whose recordings are not in the folder yet; return those that failed.
 
     Args:
-        hosts: which, and how.
+        hosts: the hosts, and how to reach them.
         folder: where the recordings go, as NAME.csv.
         jobs: how many hosts are swept at the same time.
-        again: sweep also what is there already, from the beginning.
+        again: sweep finished hosts, too, from the beginning.
         tell: called with a host's name and each line of its progress.
 
     Raises:
@@ -66,14 +66,14 @@ def sweep_fleet(
             while left:
                 left = wait(left, NAP_S).not_done
         finally:
-            stop.asked |= bool(left)  # an error here must leave no sweep behind
+            stop.asked |= bool(left)  # an error here must not leave a sweep running
     if stop.asked:
         raise FleetStopped
     return [failure for one in running if (failure := one.result()) is not None]
 
 
 class _FailedError(Exception):
-    """Carries the failure of one host out of its steps."""
+    """The failure of one host, raised by its steps."""
 
     def __init__(self, failure: HostFailure) -> None:
         self.failure = failure
@@ -81,7 +81,7 @@ class _FailedError(Exception):
 
 
 class _HostRun:
-    """What is done on one host."""
+    """The steps on one host."""
 
     def __init__(self, host: FleetHost, folder: Path, stop: Stop, tell: Tell) -> None:
         self._host, self._stop = host, stop
@@ -90,7 +90,7 @@ class _HostRun:
         self._tell: Callable[[str], object] = lambda words: tell(host.name, words)
 
     def done(self, *, again: bool) -> HostFailure | None:
-        """Sweep the host and bring its recording here; return why that failed."""
+        """Sweep the host and fetch its recording; return the failure, if any."""
         if self._stop.asked:
             return None
         try:
@@ -107,14 +107,14 @@ class _HostRun:
         return None
 
     def _is_complete(self) -> bool:
-        """Whether the recording is here, and is of the sweep that the list of hosts asks for."""
+        """Whether the recording is here, and is of the sweep in the list of hosts."""
         try:
             read_csv(self._csv)
             swept = self._mark.read_text(encoding="utf-8")
         except RecordingError:
             return False
         except OSError:
-            return True  # put here by hand: it is what the operator wants
+            return True  # the operator put it here: use it
         return swept == self._asked
 
     @property
@@ -122,7 +122,7 @@ class _HostRun:
         return json.dumps([*self._host.run, *self._host.sweeping]) + "\n"
 
     def _start_over(self) -> None:
-        """Remove the recording on the host and set the one here aside: both would count as done."""
+        """Remove the recording on the host and rename the local one: both would count as done."""
         ended = self._run(("rm", "-f", "--", self._host.remote_csv))
         self._check(ended, "its earlier recording cannot be removed")
         with self._written(self._csv), contextlib.suppress(FileNotFoundError):
@@ -178,7 +178,7 @@ class _HostRun:
 
     @contextlib.contextmanager
     def _written(self, path: Path) -> Iterator[None]:
-        """Turn what keeps a file here from being written into this host's failure."""
+        """Turn an error of writing a local file into this host's failure."""
         try:
             yield
         except FleetPathError as error:
@@ -190,7 +190,7 @@ class _HostRun:
 
 
 def _end(code: int) -> str:
-    """Say how a command ended; shells give 128 and the signal's number where one killed it."""
+    """Describe how a command ended; shells add 128 to the number of the signal that killed it."""
     number = -code if code < 0 else code - 128
     if number in {each.value for each in signal.Signals}:
         return f"killed by {signal.Signals(number).name}"

@@ -1,4 +1,4 @@
-"""What the recordings of a fleet say: a row for each host, and which hosts stand out; pure."""
+"""Results of a fleet: a row for each host, and the hosts that stand out; pure."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,12 +18,12 @@ from training.fit.verdict import verdict_on
 from training.recording.recording import Recording
 
 APART = 0.05
-"""A speed that differs from the median host's by more than this share is worth a sentence."""
+"""A speed that differs from the median host's by more than this share gets a sentence."""
 SETTLING_S = 5.0
 OVERSHOOT = 0.08
-"""What gains are designed for, as `xtc-train design` does where nobody says otherwise."""
+"""Target of the gains, the default of `xtc-train design`."""
 LEAST_SETTLING_PERIODS = 5.0
-"""A host with a long period gets the same in periods."""
+"""A host with a long period gets the same number of periods."""
 REFUSED = "refused"
 
 _COUNT = re.compile(r"^\d+x ")
@@ -40,23 +40,23 @@ class HostFit:
 
 
 class HostRow(msgspec.Struct, frozen=True):
-    """What the table says of one host; figures are None where the fit is refused."""
+    """One host's row of the table; figures are None if the fit is refused."""
 
     name: str
-    """The name of its files."""
+    """Base name of its files."""
     host: str
-    """What the host calls itself."""
+    """The host's own name."""
     cpu: str
     usable: bool
     verdict: str
     """`usable`, what to measure, or why the fit is refused."""
     top_pps: Interval | None = None
     cap_threshold: float | None = None
-    """In CPUs, as all caps."""
+    """In CPUs, like all caps."""
     threshold_reached: bool = False
     smallest_useful_cap: float | None = None
     reference: str | None = None
-    """The median host of the same CPU model, which `speed` is a multiple of."""
+    """The median host of the same CPU model, the reference of `speed`."""
     speed: Ratio | None = None
     noise: float | None = None
     """Standard deviation of a sample, as a share."""
@@ -64,10 +64,10 @@ class HostRow(msgspec.Struct, frozen=True):
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """What a fleet's recordings say."""
+    """Results of a fleet's recordings."""
 
     findings: tuple[str, ...]
-    """A sentence for each host whose speed differs from its kind's."""
+    """A sentence for each host with a speed that differs from its kind's."""
     hosts: tuple[HostRow, ...]
     """By name."""
 
@@ -105,12 +105,12 @@ def summarize(recordings: Mapping[str, Recording], fits: Mapping[str, HostFit | 
 
 
 def cpu_kind(recording: Recording) -> str:
-    """Return the CPU model without how many there are; nothing where it is not known."""
+    """Return the CPU model without the count; empty if unknown."""
     return _COUNT.sub("", recording.metadata.cpu).strip()
 
 
 def _kinds(known: Mapping[str, HostFit]) -> Iterator[dict[str, HostFit]]:
-    """Yield the hosts of each CPU model and packet size that two or more have."""
+    """Yield the hosts of each CPU model and packet size, if there are two or more."""
     groups: dict[tuple[str, int | None], dict[str, HostFit]] = {}
     for name in sorted(known):
         recording = known[name].recording
@@ -127,7 +127,7 @@ def median_host(kind: Mapping[str, HostFit]) -> str:
 
 
 def _rank(host: Fit, first: Fit) -> float:
-    """Return about how fast a host is; where no caps are common, its top says so."""
+    """Return the approximate speed of a host; without common caps, from its top."""
     ratio = relative_speed(host, first)
     return ratio.value if ratio is not None else host.top_pps / first.top_pps
 
@@ -147,7 +147,7 @@ def _apart(ratio: Ratio) -> bool:
 
 
 def _others(others: Sequence[str], median: str, *, alone: bool) -> str:
-    """Name what a host is compared with; the others are one group where none stands out."""
+    """Name the reference of a host; the others are one group if none stands out."""
     if len(others) == 1:
         return f"{others[0]}, the only other with the same CPU"
     if alone:

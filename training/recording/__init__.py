@@ -1,1 +1,1 @@
-"""What a sweep measured: samples, visits of caps, the file that keeps them."""
+"""Results of a sweep: samples, visits of caps, and the file that stores them."""

@@ -1,4 +1,4 @@
-"""Which host this is, for the head of a recording."""
+"""Identity of this host, for the head of a recording."""
 
 import datetime as dt
 import os
@@ -16,7 +16,7 @@ HOSTS_OWN = (
     *("host", "cpu", "kernel", "hypervisor", "actuator", "router"),
     *("period_s", "offered_pps", "packet_bytes"),
 )
-"""What must be the same for two runs to be one sweep."""
+"""Keys that must be equal for two runs to be one sweep."""
 
 
 def metadata_of(
@@ -26,7 +26,7 @@ def metadata_of(
     offered_pps: float | None,
     packet_bytes: int | None = None,
 ) -> Metadata:
-    """Return what there is to know of this host and of one sweep on it."""
+    """Return the metadata of this host and of one sweep on it."""
     return Metadata(
         host=platform.node() or "unknown",
         cpu=f"{os.cpu_count() or 1}x {cpu_model(Path('/proc/cpuinfo').read_text())}",
@@ -43,13 +43,13 @@ def metadata_of(
 
 
 def cpu_model(cpuinfo: str) -> str:
-    """Return the model that /proc/cpuinfo names; the machine's type where it names none."""
+    """Return the CPU model of /proc/cpuinfo, or the machine's type if it has none."""
     found = _MODEL.search(cpuinfo)
     return found[1].strip() if found else platform.machine()
 
 
 def hypervisor(spec: ActuatorSpec) -> str:
-    """Return what the router runs on."""
+    """Return the platform of the router."""
     match spec:
         case CgroupSpec() | DeadlineSpec():
             return "none"
@@ -62,7 +62,7 @@ def hypervisor(spec: ActuatorSpec) -> str:
 
 
 def actuator(spec: ActuatorSpec) -> str:
-    """Return how it is capped."""
+    """Return the kind of its cap."""
     match spec:
         case CgroupSpec():
             return "cgroup (CFS quota)"
@@ -75,10 +75,10 @@ def actuator(spec: ActuatorSpec) -> str:
 
 
 def check_same(before: Metadata, now: Metadata, path: Path) -> None:
-    """Refuse to go on with a recording of another host, router or load.
+    """Refuse to resume a recording of another host, router or load.
 
     Raises:
-        RecordingError: names the first key that differs.
+        RecordingError: the recordings differ; it names the first key that does.
     """
     for key in HOSTS_OWN:
         old, new = getattr(before, key), getattr(now, key)

@@ -1,9 +1,9 @@
-"""What a sweep measured: samples, where they come from, and the CSV file that keeps both.
+"""Results of a sweep: samples, their metadata, and the CSV file that stores both.
 
-A file begins with the metadata, one TOML `key = value` a line behind `# `; then come a header and
-one row a sample. Rows are only ever appended, so that a sweep can be resumed. A last line without
-a newline was cut off by a crash and is left out: write what was read before appending to it.
-The last column, the packet size, is there only where somebody recorded it.
+A file begins with the metadata, one TOML `key = value` per line after `# `; then come a header and
+one row per sample. Rows are only ever appended, so that a sweep can be resumed. A last line without
+a newline was cut off by a crash and is ignored: rewrite the file before appending to it. The last
+column, the packet size, is present only if it was recorded.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ from models.curve import MAX_CAP, MAX_RATE
 from training.errors import RecordingError, SampleError
 
 Phase = Literal["uncapped", "steady", "step", "held_out", "load", "settling"]
-"""What a sample is for: steady ones show the curve, steps the dynamics, held out ones the truth.
+"""Purpose of a sample: steady ones show the curve, steps the dynamics, held-out ones test both.
 
 Settling ones follow a change of cap, before it is steady; they show the dynamics, too.
 """
@@ -32,14 +32,14 @@ Settling ones follow a change of cap, before it is steady; they show the dynamic
 PHASES: tuple[Phase, ...] = get_args(Phase)
 COLUMNS = ("at_s", "cap", "throughput_pps", "offered_pps", "used", "binding", "phase", "visit")
 SIZED_COLUMNS = (*COLUMNS, "packet_bytes")
-"""The columns where the packet size is recorded."""
+"""The columns with a packet size."""
 UNCAPPED = "uncapped"
-"""What stands in the cap's column where there was none; 0 would be another thing."""
+"""Value of the cap's column for an uncapped router; 0 would be a cap."""
 
 MAX_BYTES = 1 << 24
-"""A sweep of an hour takes 1 MB; whatever is larger is no recording."""
+"""A sweep of an hour takes 1 MB; a larger file is not a recording."""
 LONGEST = 1e9
-"""Seconds; a sweep that takes longer is a slip of the pen."""
+"""Seconds; a longer sweep is a typing error."""
 _FLAGS = {"": None, "true": True, "false": False}
 _EXPECTED = {
     "cap": f"give CPUs, or {UNCAPPED}",
@@ -52,7 +52,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """What one period showed of the router.
+    """One period of the router.
 
     Raises:
         SampleError: a number is not finite or out of bounds.
@@ -61,19 +61,19 @@ class Sample:
     at: float
     """Seconds since the sweep began, at the end of the period."""
     cap: float | None
-    """The cap in force, in CPUs; None where the router was uncapped."""
+    """The cap in force, in CPUs; None if the router was uncapped."""
     throughput_pps: float
     offered_pps: float | None = None
-    """Offered load in packets/s, where it is known."""
+    """Offered load in packets/s, if known."""
     used: float | None = None
-    """CPUs used on average, where the platform counts them."""
+    """CPUs used on average, if the platform counts them."""
     binding: bool | None = None
-    """Whether the cap held the router back; None where the platform cannot tell."""
+    """Whether the cap limited the router; None if the platform does not report it."""
     phase: Phase = "steady"
     visit: int = 0
-    """Counts visits of caps; the samples of one visit follow one change of cap."""
+    """Index of the visit; the samples of one visit follow one change of cap."""
     packet_bytes: int | None = None
-    """Bytes of each packet's Ethernet frame without its checksum, where they are recorded."""
+    """Bytes of each packet's Ethernet frame without its checksum, if recorded."""
 
     def __post_init__(self) -> None:
         _require("at_s", self.at, 0.0, LONGEST, "give seconds since the sweep began")
@@ -97,7 +97,7 @@ _Rate = Annotated[float, Meta(gt=0, le=MAX_RATE)]
 
 
 class Metadata(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which host was measured, and how."""
+    """The measured host, and the method."""
 
     host: Annotated[str, Meta(min_length=1, max_length=100)]
     cpu: _Text = ""
@@ -111,14 +111,14 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """When the sweep began, ISO 8601."""
     xtc_version: _Text = ""
     offered_pps: _Rate | None = None
-    """Offered load in packets/s; None where nobody controlled it."""
+    """Offered load in packets/s; None if it was not controlled."""
     packet_bytes: Annotated[int, Meta(ge=SMALLEST, le=LARGEST)] | None = None
-    """Bytes of a packet's frame without its checksum, of the whole curve; None where unknown."""
+    """Bytes of a packet's frame without its checksum, of the whole curve; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A sweep, whole or as far as it came."""
+    """A sweep, complete or partial."""
 
     metadata: Metadata
     samples: tuple[Sample, ...]
@@ -131,14 +131,14 @@ def is_sized(recording: Recording) -> bool:
 
 
 def csv_head(metadata: Metadata, *, sized: bool = False) -> str:
-    """Return what a file begins with, before any row."""
+    """Return the head of a file, before any row."""
     values = msgspec.to_builtins(metadata)
     lines = [f"# {key} = {_toml(value)}" for key, value in values.items() if value is not None]
     return "\n".join([*lines, ",".join(SIZED_COLUMNS if sized else COLUMNS)]) + "\n"
 
 
 def csv_row(sample: Sample, *, sized: bool = False) -> str:
-    """Return a sample's line, newline included; appending it to the file is all a sweep does."""
+    """Return a sample's line, newline included; a sweep only appends it to the file."""
     binding = "" if sample.binding is None else str(sample.binding).lower()
     cells: tuple[str, ...] = (
         *(repr(float(sample.at)), UNCAPPED if sample.cap is None else repr(float(sample.cap))),
@@ -151,7 +151,7 @@ def csv_row(sample: Sample, *, sized: bool = False) -> str:
 
 
 def write_csv(recording: Recording, path: Path) -> None:
-    """Write a recording; a crash leaves the file as it was, or as it shall be.
+    """Write a recording atomically: after a crash the file has its old or its new content.
 
     Raises:
         RecordingError: the file cannot be written.
@@ -167,7 +167,7 @@ def write_csv(recording: Recording, path: Path) -> None:
             os.fsync(file.fileno())
         new.replace(path)
     except OSError as error:
-        with contextlib.suppress(OSError):  # the first error is the one to tell
+        with contextlib.suppress(OSError):  # report the first error
             new.unlink()
         raise _unusable(path, error, "give a path that this user may write") from error
 
@@ -206,7 +206,7 @@ def read_csv(path: Path) -> Recording:
 
 
 def parse_csv(text: str, source: str) -> Recording:
-    """Read a recording's text; ``source`` is what errors call it.
+    """Read a recording's text; ``source`` is its name in errors.
 
     Raises:
         RecordingError: the text cannot be used; it names line, column and fix.
@@ -264,7 +264,7 @@ def _sample(line: str, columns: Sequence[str], number: int, source: str) -> Samp
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One line's cells, and where they stand."""
+    """One line's cells, and their position."""
 
     cells: dict[str, str]
     number: int
@@ -309,7 +309,7 @@ def _metadata(lines: list[str], source: str) -> Metadata:
 def _wrong_metadata(
     source: str, where: dict[str, int], error: msgspec.ValidationError
 ) -> RecordingError:
-    """Find the key that msgspec's words are about, its line, and what it may have been."""
+    """Find the key in msgspec's message, its line, and the likely intended key."""
     problem = str(error)
     if "host" not in where and "missing required field `host`" in problem:
         fix = 'begin the file with the line `# host = "..."`'

@@ -1,4 +1,4 @@
-"""What a sweep has found out so far: visits of caps, the curve they give, and how noisy it is."""
+"""State of a sweep: visits of caps, the resulting curve, and its noise."""
 
 import math
 import statistics
@@ -9,41 +9,41 @@ from itertools import groupby
 from training.recording.recording import Phase, Sample
 
 NARROW = 0.02
-"""Caps closer than this share are one cap to every meter."""
+"""Caps closer than this share are indistinguishable to every meter."""
 ENOUGH = 240
-"""Samples that hold all that is wanted of a host that keeps its speed; more go to more visits."""
+"""Samples sufficient for a host of constant speed; more go to more visits."""
 VISITS = 6
-"""Visits of a cap that so many samples hold."""
+"""Visits of each cap that this many samples allow."""
 LOAD_SAMPLES = 24
-"""What a further rate or packet size takes: three caps at the length of a typical visit."""
+"""Cost of a further rate or packet size: three caps at the length of a typical visit."""
 PASSES = 2
-"""Visits that each of a few given caps gets at least, once on the way up and once down."""
+"""Minimum number of visits of each given cap, once on the way up and once down."""
 WAIT = 4
-"""Samples that are waited after a change to one of them at most."""
+"""Maximum number of samples to wait after a change to one of them."""
 FEWEST_SAMPLES, MOST_SAMPLES = 2, 8
 """Samples of such a visit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What is sent towards the router."""
+    """The traffic sent towards the router."""
 
     offered: float
     """Packets/s."""
     packet_bytes: int | None = None
-    """Bytes of a frame without its checksum; None where nobody recorded it."""
+    """Bytes of a frame without its checksum; None if not recorded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The caps that can be given, as fractions of one CPU."""
+    """The allowed caps, as fractions of one CPU."""
 
     floor: float
     ceiling: float
     quantum: float = 0.0
 
     def nearest(self, cap: float) -> float:
-        """Return the cap that can be given nearest to one."""
+        """Return the allowed cap nearest to a cap."""
         if self.quantum > 0:
             cap = round(cap / self.quantum) * self.quantum
         return min(max(float(f"{cap:.4g}"), self.floor), self.ceiling)
@@ -51,36 +51,36 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Aims:
-    """What a sweep is to reach, and with how many samples."""
+    """Targets of a sweep, and its number of samples."""
 
     samples: int = 300
-    """All that the budget holds."""
+    """The whole budget."""
     at_least: int = 3
     at_most: int = 8
     """Samples of one visit."""
     probe: int = 8
-    """Samples that a change of cap is followed for while nobody knows how fast it shows."""
+    """Samples to follow after a change of cap while the lag is unknown."""
     interval: float = 0.01
-    """A visit ends when its mean is certain to this share."""
+    """A visit ends when its mean is known to this share."""
     error: float = 0.01
-    """The curve is good when joining its points errs by at most this share."""
+    """The curve is good when interpolation between its points errs by at most this share."""
     coarse: int = 7
     """Caps in geometric steps, before any refinement."""
     steps: int = 8
     step_samples: int = 5
     held_out: int = 5
     visits: int = VISITS
-    """A cap that so many visits leave in doubt is no clearer with another."""
+    """After this many visits, a further one makes a doubtful cap no clearer."""
     loads: tuple[Traffic, ...] = ()
-    """Further rates and packet sizes, at each of which a few caps are measured."""
+    """Further rates and packet sizes; a few caps are measured at each."""
     only: tuple[float, ...] = ()
     """The caps to measure, in CPUs and rising, next to the uncapped router; empty is a sweep."""
 
 
 def aims_for(samples: int, loads: Sequence[float | Traffic] = ()) -> Aims:
-    """Return what can be reached with so many samples; from 240 on it is all that is wanted.
+    """Return the targets for a number of samples; from 240 on they are complete.
 
-    Each further load takes its share first; a number is a rate of packets that nobody sized.
+    Each further load takes its share first; a number is a rate of packets of unspecified size.
     """
     aims = _aims_without_loads(samples - LOAD_SAMPLES * len(loads))
     traffic = tuple(one if isinstance(one, Traffic) else Traffic(one) for one in loads)
@@ -88,12 +88,12 @@ def aims_for(samples: int, loads: Sequence[float | Traffic] = ()) -> Aims:
 
 
 def least_for_caps(count: int) -> int:
-    """Return the fewest samples in which so many caps can be measured as `aims_for_caps` asks."""
+    """Return the fewest samples for measuring this many caps as `aims_for_caps` requires."""
     return _samples_for_caps(count, FEWEST_SAMPLES)
 
 
 def aims_for_caps(samples: int, caps: Sequence[float]) -> Aims:
-    """Return how a few given caps are measured in so many samples; more of them, more visits."""
+    """Return the targets for a few given caps; more samples allow more visits."""
     only = tuple(sorted(set(caps)))
     lengths = range(FEWEST_SAMPLES, MOST_SAMPLES + 1)
     fitting = [n for n in lengths if _samples_for_caps(len(only), n) <= samples]
@@ -110,7 +110,7 @@ def aims_for_caps(samples: int, caps: Sequence[float]) -> Aims:
 
 
 def _samples_for_caps(count: int, each: int) -> int:
-    """Return what the uncapped router and two visits of each cap take at most."""
+    """Return the most samples for the uncapped router and two visits of each cap."""
     return 1 + each + PASSES * count * (WAIT + each)
 
 
@@ -142,7 +142,7 @@ class Visit:
     """Throughputs in packets/s."""
     used: float | None
     traffic: Traffic | None = None
-    """What was sent, where it was other traffic than the curve's."""
+    """The traffic, if it was not the curve's."""
 
     @property
     def mean(self) -> float:
@@ -152,7 +152,7 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What is known at one cap."""
+    """Estimate at one cap."""
 
     cap: float
     throughput: float
@@ -162,17 +162,17 @@ class Point:
 
 @dataclass(frozen=True)
 class Known:
-    """Everything measured so far, and what it says."""
+    """All measurements so far, and the resulting estimates."""
 
     visits: tuple[Visit, ...]
     span: Span
     aims: Aims
     fresh: bool = True
-    """Whether nothing was measured yet since this run began, so that no cap is in force."""
+    """Whether this run has not measured anything yet, so that no cap is in force."""
     waits: int = 2
-    """Samples that the next visit waits before it counts."""
+    """Samples that the next visit discards first."""
     settling: int = 2
-    """Samples that later ones will wait."""
+    """Samples that later visits will discard first."""
     noise: float = field(init=False)
     """Standard deviation of a sample as a share of the throughput."""
     points: tuple[Point, ...] = field(init=False)
@@ -188,7 +188,7 @@ class Known:
 
     @property
     def last(self) -> Visit | None:
-        """The visit whose cap is still in force."""
+        """The visit with the cap that is still in force."""
         return self.visits[-1] if self.visits and not self.fresh else None
 
     def of(self, phase: Phase, least: int) -> list[Visit]:
@@ -196,16 +196,16 @@ class Known:
         return [v for v in self.visits if v.phase == phase and len(v.values) >= least]
 
     def loaded(self, traffic: Traffic) -> list[float]:
-        """Return the caps that were measured under other traffic than the curve's."""
+        """Return the caps measured under traffic other than the curve's."""
         visits = self.of("load", self.aims.at_least)
         return [cap_of(v) for v in visits if v.traffic == traffic and v.cap is not None]
 
     def same(self, one: float, other: float) -> bool:
-        """Whether two caps are one, as far as can be told."""
+        """Whether two caps are indistinguishable."""
         return abs(one - other) <= max(NARROW * max(one, other), 0.6 * self.span.quantum)
 
     def has(self, cap: float) -> bool:
-        """Whether the curve knows a cap."""
+        """Whether the curve has a cap."""
         return any(self.same(cap, point.cap) for point in self.points)
 
     def by_cap(self, phase: Phase) -> list[list[Visit]]:
@@ -229,7 +229,7 @@ class Known:
 
 
 def visits_of(samples: Iterable[Sample]) -> tuple[Visit, ...]:
-    """Return the visits that samples belong to."""
+    """Group samples by visit."""
     return tuple(_visit(list(group)) for _, group in groupby(samples, lambda s: s.visit))
 
 
@@ -257,7 +257,7 @@ def _traffic(sample: Sample) -> Traffic | None:
 def noise_of(visits: Iterable[Visit]) -> float:
     """Return the standard deviation of settled samples as a share of their mean.
 
-    The median visit's: one that was disturbed must not make all the others look settled.
+    The median visit's: a disturbed visit must not make all the others look settled.
     """
     spreads = [
         spread_of(v.values) / v.mean
@@ -281,5 +281,5 @@ def spread_of(values: Sequence[float]) -> float:
 
 def cap_of(visit: Visit) -> float:
     """Return the cap of a visit that had one."""
-    assert visit.cap is not None  # every caller has looked
+    assert visit.cap is not None  # every caller has checked
     return visit.cap

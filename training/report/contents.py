@@ -1,4 +1,4 @@
-"""What a report tells, as plain data: its page shows these figures, its files keep them; pure."""
+"""Contents of a report as plain data: its page shows these figures, its files store them; pure."""
 
 import msgspec
 
@@ -17,11 +17,11 @@ LAWS = {
     "pi": "PI",
     "dead-beat-min3": "dead-beat",
 }
-"""Laws whose runs are simulated, and what the page calls them."""
+"""Simulated laws, and their names on the page."""
 
 
 class Corrected(msgspec.Struct, frozen=True):
-    """One sample with what was left of the caps before taken off; packets/s."""
+    """One sample without the transients of earlier caps; packets/s."""
 
     at: float
     cap: float | None
@@ -29,9 +29,9 @@ class Corrected(msgspec.Struct, frozen=True):
     visit: int
     measured_pps: float
     corrected_pps: float | None
-    """None under another load than the fit's: nothing is taken off there."""
+    """None under a load other than the fit's, where transients are not subtracted."""
     own: float | None
-    """How much of the sample is its own cap's doing, 0 to 1; None likewise."""
+    """Weight of its own cap in the sample, 0 to 1; None likewise."""
     outlier: bool
 
 
@@ -49,12 +49,12 @@ class Contents(msgspec.Struct, frozen=True):
 
 
 def contents_of(recording: Recording, fit: Fit, host: HostModel) -> Contents:
-    """Return everything that pages and files are written from.
+    """Return the source of pages and files.
 
     Args:
         recording: the sweep.
-        fit: what was fitted to it.
-        host: the model that the fit makes, on which the laws are simulated.
+        fit: its fit.
+        host: the model of the fit, used to simulate the laws.
     """
     return Contents(
         metadata=recording.metadata,
@@ -86,12 +86,12 @@ def corrected(recording: Recording, fit: Fit) -> tuple[Corrected, ...]:
 
 
 def speed_of(fit: Fit) -> float:
-    """Return the host's change of speed from visit to visit, as a share; 0 where not known."""
+    """Return the host's change of speed from visit to visit, as a share; 0 if unknown."""
     return 0.0 if fit.wander is None else fit.wander.speed
 
 
 def expectations(host: HostModel, fit: Fit) -> tuple[Outlook, ...]:
-    """Return what each law is to be expected to do, setpoint by setpoint."""
+    """Return the expected behaviour of each law, by setpoint."""
     setpoints = setpoints_of(host, [])
     each = [outlooks(host, law, setpoints, noise=fit.noise, speed=speed_of(fit)) for law in LAWS]
     return tuple(outlook for at in zip(*each, strict=True) for outlook in at)

@@ -1,4 +1,4 @@
-"""Writes the tables of a report as CSV files, and all of them together as one JSON file."""
+"""Write the tables of a report as CSV files, and all of them together as one JSON file."""
 
 import csv
 import io
@@ -23,14 +23,14 @@ FILES: Final = {
     "expectations.csv": "each law at five setpoints: median and range of the simulated runs",
     JSON: "all of these, the host and the verdict",
 }
-"""What is written, and what is in it."""
+"""The files, and their contents."""
 
 Cell: TypeAlias = str | float | None
 Table: TypeAlias = tuple[Sequence[str], Iterable[Sequence[Cell]]]
 
 
 def export(contents: Contents, folder: Path) -> list[Path]:
-    """Write all files into a folder, which is made where it is missing.
+    """Write all files into a folder, and create it if it is missing.
 
     Files of the same names are replaced.
 
@@ -144,7 +144,7 @@ def _ends(found: Interval) -> tuple[float, float, float]:
 
 
 def _cap(cap: float | None) -> Cell:
-    """Return what recordings have in the column of caps."""
+    """Return a cap as in the column of recordings."""
     return UNCAPPED if cap is None else cap
 
 

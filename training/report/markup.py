@@ -1,4 +1,4 @@
-"""Builds HTML that is escaped by default: text from files can become no markup."""
+"""Build HTML that is escaped by default: text from files cannot become markup."""
 
 import html
 import re
@@ -7,12 +7,12 @@ from importlib import resources
 from itertools import count
 
 _EMPTY = frozenset({"meta", "br"})
-"""Elements that have no end."""
+"""Elements without an end tag."""
 _IDS = re.compile(r'(\bid="|url\(#|href="#)')
 
 
 class Markup(str):
-    """Text that is HTML already; any other text is escaped where it meets a `Markup`."""
+    """Text that is HTML already; other text is escaped when it is added to a `Markup`."""
 
     __slots__ = ()
 
@@ -29,7 +29,7 @@ def element(tag: str, /, *content: str, **attributes: str) -> Markup:
 
 
 def joined(parts: Iterable[str], between: str = "") -> Markup:
-    """Return the parts in a row, escaped unless they are markup."""
+    """Join the parts, escaped unless they are markup."""
     return Markup(between.join(p if isinstance(p, Markup) else html.escape(p) for p in parts))
 
 
@@ -50,7 +50,7 @@ def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> M
 
 
 class Figures:
-    """Numbers the figures of a page, and keeps their ids apart."""
+    """Number the figures of a page, and keep their ids distinct."""
 
     def __init__(self) -> None:
         self._numbers = count(1)
@@ -59,9 +59,9 @@ class Figures:
         """Return a figure.
 
         Args:
-            svg: a drawing without text from outside, as matplotlib writes it.
-            alternative: what the drawing shows, for those who do not see it.
-            caption: what to look at in it.
+            svg: a drawing by matplotlib without external text.
+            alternative: the alternative text.
+            caption: its caption: what to look for.
         """
         number = next(self._numbers)
         return element(
@@ -80,7 +80,7 @@ def _inline(svg: str, prefix: str, alternative: str) -> Markup:
 
 
 def document(title: str, body: Iterable[str], *, class_: str = "report") -> str:
-    """Return a whole page that needs nothing from anywhere; `class_` is its kind in `page.css`."""
+    """Return a self-contained page; `class_` is its kind in `page.css`."""
     style = (resources.files("training.report") / "page.css").read_text(encoding="utf-8")
     head = element(
         "head",

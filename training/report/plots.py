@@ -1,4 +1,4 @@
-"""Draws what a fit and a design say: on axes given (notebooks), or as SVG (reports)."""
+"""Draw a fit and a design: on given axes (notebooks), or as SVG (reports)."""
 
 import io
 import math
@@ -32,10 +32,10 @@ _THEME = {
     FIFTH: "var(--fifth)",
     SIXTH: "var(--sixth)",
 }
-"""What each colour is called in `page.css`, so that drawings follow light and dark."""
+"""Names of the colours in `page.css`, so that drawings follow light and dark."""
 _STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",  # text stays text: it can be read aloud and searched
-    "svg.hashsalt": "xtc",  # the same data gives the same page
+    "svg.fonttype": "none",  # keep text as text, for screen readers and search
+    "svg.hashsalt": "xtc",  # reproducible: the same data gives the same page
     "font.size": 11.0,
     "text.color": INK,
     "axes.edgecolor": INK,
@@ -66,7 +66,7 @@ SMOOTH = 200
 """Points of a drawn curve."""
 
 SVG_DPI = 72
-"""What matplotlib writes SVG with; a drawing laid out for another would not fit."""
+"""Font of matplotlib's SVG; a layout for another font would not fit."""
 
 Draw = Callable[[Axes], None]
 
@@ -76,7 +76,7 @@ def svg(draw: Draw, size: tuple[float, float] = (5.0, 3.6)) -> str:
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=size, dpi=SVG_DPI, layout="constrained")
         draw(figure.subplots())
-        # Saving would lay everything out twice more, which takes half of the time.
+        # Saving would compute the layout twice again, which takes half of the time.
         figure.draw_without_rendering()
         figure.set_layout_engine(None)
         buffer = io.StringIO()
@@ -89,7 +89,7 @@ def svg(draw: Draw, size: tuple[float, float] = (5.0, 3.6)) -> str:
 
 
 def draw_samples(axes: Axes, recording: Recording, fit: Fit) -> None:
-    """Draw every sample over time, by what it was for, and which were left out as outliers."""
+    """Draw every sample over time, by its phase, and mark outliers."""
     groups: dict[str, list[tuple[float, float]]] = {}
     for sample in recording.samples:
         at = (sample.at, sample.throughput_pps / PACKETS_PER_KP)
@@ -110,9 +110,9 @@ def draw_samples(axes: Axes, recording: Recording, fit: Fit) -> None:
 def draw_curve(axes: Axes, fit: Fit, *, log: bool = False) -> None:
     """Draw means with 95 % intervals, the curve, shapes, the threshold, and held-out caps.
 
-    Of the shapes a hinge and a logarithm for comparison, and those that the host may have.
+    The shapes are a hinge and a logarithm for comparison, and those that the host may have.
 
-    The axis of caps is logarithmic where that is asked for, as Eq. 1's is.
+    The axis of caps can be logarithmic, as that of Eq. 1.
     """
     caps = [p.cap * PERCENT_PER_CPU for p in fit.points]
     rates = [p.throughput_pps for p in fit.points]
@@ -152,7 +152,7 @@ def _drawn(shapes: Comparison) -> list[Shape]:
 
 
 def draw_residuals(axes: Axes, fit: Fit) -> None:
-    """Draw what Eq. 1 estimates against what came, as Fig. 4 of the paper does."""
+    """Draw estimates by Eq. 1 against measured samples, as Fig. 4 of the paper."""
     estimated = [r.estimated for r in fit.eq1.residuals]
     actual = [r.actual for r in fit.eq1.residuals]
     ends = [min(*estimated, *actual), max(*estimated, *actual)]
@@ -162,7 +162,7 @@ def draw_residuals(axes: Axes, fit: Fit) -> None:
 
 
 def draw_responses(axes: Axes, found: Responses) -> None:
-    """Draw each step response that was measured, and the fitted lag and delay with their band."""
+    """Draw each measured step response, and the fitted lag and delay with their band."""
     for number, step in enumerate(found.steps):
         line = [(0.0, 0.0), *((float(point.samples), point.share) for point in step.points)]
         label = "measured, each change" if number == 0 else "_"
@@ -185,7 +185,7 @@ def draw_responses(axes: Axes, found: Responses) -> None:
 
 
 def draw_poles(axes: Axes, design: Design) -> None:
-    """Draw the poles and zeros of both loops, and the circle that holds what is stable."""
+    """Draw the poles and zeros of both loops, and the unit circle of stability."""
     turn = [2 * math.pi * n / SMOOTH for n in range(SMOOTH + 1)]
     axes.plot([math.cos(t) for t in turn], [math.sin(t) for t in turn], color=INK, linewidth=1)
     for loop, colour, name in (
@@ -221,7 +221,7 @@ def draw_step(axes: Axes, design: Design) -> None:
 def draw_lines(
     axes: Axes, x: Sequence[float], lines: dict[str, Sequence[float]], names: tuple[str, str]
 ) -> None:
-    """Draw one line a series over a common axis; notebooks compare laws with it."""
+    """Draw one line per series over a common axis; notebooks compare laws with it."""
     for (label, values), marker in zip(lines.items(), "osD^vP*X", strict=False):
         axes.plot(x, values, marker=marker, markersize=5, label=label)
     _finish(axes, *names)
@@ -236,7 +236,7 @@ def _finish(axes: Axes, x: str, y: str) -> None:
     axes.set_ylabel(y)
     axes.grid(visible=True)
     axes.set_axisbelow(True)
-    # Above the drawing: within it, it would lie on lines and grid.
+    # Above the drawing: inside, it would cover lines and grid.
     axes.legend(
         loc="lower left",
         bbox_to_anchor=(0, 1),

@@ -1,4 +1,4 @@
-"""One HTML page on two sweeps: the ratio curve with its interval, and what it comes to; pure."""
+"""One HTML page on two sweeps: the ratio curve with its interval, and the conclusion; pure."""
 
 from matplotlib.axes import Axes
 
@@ -12,7 +12,7 @@ from training.report.plots import FIRST, INK, LINE, SECOND, svg
 
 
 def page_of(ratio: Ratio, likeness: Likeness, names: tuple[str, str]) -> str:
-    """Return the page; the names are what A and B are called."""
+    """Return the page; the names are those of A and B."""
     drawn = Figures().figure(
         svg(lambda axes: draw_ratio(axes, ratio)),
         f"Ratio of B to A at each cap. {likeness.words}",

@@ -1,4 +1,4 @@
-"""Writes what a sweep says of its host as one HTML page: no network, no scripts, nothing beside it.
+"""Write the results of a sweep as one self-contained HTML page: no network, no scripts.
 
 Light and dark follow the reader's system; figures have alternative texts, tables captions. All
 text that comes from files is escaped.
@@ -44,7 +44,7 @@ ABOUT = (
 
 
 class ReportError(TrainingError):
-    """A page that cannot be written: where, why, and how to mend it."""
+    """A page that cannot be written: where, why, and how to fix it."""
 
     def __init__(self, path: str, problem: str) -> None:
         self.path, self.problem = path, problem
@@ -55,12 +55,12 @@ class ReportError(TrainingError):
 def write_report(
     recording: Recording, fit: Fit, design: Design, path: Path, data: Path | None = None
 ) -> None:
-    """Write the page, and its tables as files where a folder is given for them.
+    """Write the page, and its tables as files if a folder is given for them.
 
     Raises:
         ReportError: the page cannot be written.
         ExportError: the folder or a file in it cannot be written.
-        models.InvalidModelError: the numbers describe no host.
+        models.InvalidModelError: the numbers do not describe a host.
     """
     contents = contents_of(recording, fit, host_model(fit, design, recording.metadata))
     text = page(recording, fit, design, contents, data)
@@ -85,10 +85,10 @@ def page(
 
     Args:
         recording: the sweep.
-        fit: what was fitted to it.
+        fit: its fit.
         design: the gains for it.
         contents: the tables of all three.
-        data: the folder with the files of the tables; None where there is none.
+        data: the folder with the files of the tables; None if there is none.
     """
     metadata = recording.metadata
     figures = Figures()
@@ -113,7 +113,7 @@ def page(
 
 
 def _measured(recording: Recording) -> Iterator[str]:
-    """Return in a line what was measured, and when."""
+    """Describe in one line what was measured, and when."""
     metadata, samples = recording.metadata, recording.samples
     yield f"Router {metadata.router}" if metadata.router else "A router"
     yield "".join(f", {name}" for name in (metadata.cpu, metadata.kernel) if name)
@@ -126,7 +126,7 @@ def _measured(recording: Recording) -> Iterator[str]:
 
 
 def _words(words: Sequence[str], found: Sequence[str]) -> Iterator[Markup]:
-    """Yield what the fit says, and what to be careful about."""
+    """Yield the results of the fit, and warnings."""
     yield element("ul", *(element("li", sentence) for sentence in words))
     yield element("h2", "Be careful about")
     if found:
@@ -195,7 +195,7 @@ def _caps(fit: Fit) -> Iterator[tuple[str, ...]]:
 
 
 def _range(rate: Interval) -> str:
-    """Return both ends of an interval of packet rates, with the unit once where it is the same."""
+    """Return both ends of an interval of packet rates; a common unit appears once."""
     low, high = format_rate(rate.low), format_rate(rate.high)
     unit = high[high.index(" ") :]
     return f"{low.removesuffix(unit)} to {high}"

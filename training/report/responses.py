@@ -1,7 +1,7 @@
-"""Step responses as measured: each change of cap, as a share of the way to its level; pure.
+"""Measured step responses: each change of cap, as a share of the way to its level; pure.
 
-Levels, lag and delay are those of the fit (`training.fit.dynamics`): what is left of caps before
-the last one is taken off, so that each response begins at 0 also where the host had not settled.
+Levels, lag and delay are those of the fit (`training.fit.dynamics`): the transients of earlier caps
+are subtracted, so that each response begins at 0 even if the host had not settled.
 """
 
 import math
@@ -17,15 +17,15 @@ from training.fit.interval import Interval
 from training.recording.recording import Phase, Recording, Sample
 
 FOLLOWED: Final[frozenset[Phase]] = frozenset({"step", "settling"})
-"""Phases whose samples show a response."""
+"""Phases with samples that show a response."""
 CLEAR: Final = 8.0
 """Standard errors, of a sample and of both levels, that a change must exceed to be drawn."""
 LEAST_CHANGE: Final = 0.02
-"""A change by less than this share of the larger level is none, however quiet the host."""
+"""A change by less than this share of the larger level does not count, however quiet the host."""
 SEEN: Final = 0.3
-"""The part of its level that a visit must have shown; of less, its level is a guess."""
+"""Minimum weight of its own cap in a visit; with less, its level is a guess."""
 WAY: Final = 1 - math.exp(-1)
-"""The 63 % of a step by which a lag of first order is named."""
+"""The 63 % of a step that define a first-order lag."""
 
 
 class StepPoint(msgspec.Struct, frozen=True):
@@ -38,10 +38,10 @@ class StepPoint(msgspec.Struct, frozen=True):
 
 
 class StepResponse(msgspec.Struct, frozen=True):
-    """What followed one change of cap."""
+    """Response to one change of cap."""
 
     at: float
-    """Seconds from the begin of the sweep to the first sample that was followed."""
+    """Seconds from the begin of the sweep to the first followed sample."""
     visit: int
     cap_before: float | None
     """In CPUs; None is uncapped. The next likewise."""
@@ -59,15 +59,15 @@ class Responses(msgspec.Struct, frozen=True):
     period_s: float
     steps: tuple[StepResponse, ...]
     left_out: int
-    """Changes that were followed, but are too small or too short to be told from noise."""
+    """Followed changes that are too small or too short to distinguish from noise."""
 
     @property
     def longest(self) -> int:
-        """Periods since the change of the last sample; 0 where nothing was followed."""
+        """Periods from the change to the last sample; 0 if no change was followed."""
         return max((point.samples for step in self.steps for point in step.points), default=0)
 
     def way(self, samples: float) -> Interval:
-        """Return the share of the way that the fit is after so many periods, with its band."""
+        """Return the fit's share of the way after some periods, with its band."""
         value, fast, slow = (
             1.0 - _left(lag, samples - self.delay)
             for lag in (self.lag.value, self.lag.low, self.lag.high)
@@ -75,7 +75,7 @@ class Responses(msgspec.Struct, frozen=True):
         return Interval(value, slow, fast)
 
     def until(self, share: float = WAY) -> Interval:
-        """Return the periods until the fit is a share of the way, the delay included."""
+        """Return the periods until the fit has gone a share of the way, delay included."""
         value, low, high = (
             self.delay + _periods(lag, share)
             for lag in (self.lag.value, self.lag.low, self.lag.high)
@@ -84,7 +84,7 @@ class Responses(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """The figure in a sentence."""
+        """Describe the figure in a sentence."""
         first = self.way(self.delay + 1)
         late = f"; for {_samples(self.delay)} nothing changes" if self.delay else ""
         if first.value >= WAY:
@@ -101,9 +101,9 @@ class Responses(msgspec.Struct, frozen=True):
 
 
 def responses_of(recording: Recording, fit: Fit) -> Responses:
-    """Return the responses to the changes of cap that are large enough to show one.
+    """Return the responses to changes of cap that are large enough to show one.
 
-    Visits under other loads are not among them, and neither are samples that the fit left out.
+    Visits under other loads and samples that the fit left out are excluded.
     """
     samples, settled = settled_samples(recording, fit)
     period, host = recording.metadata.period_s, _dynamics(fit)
@@ -126,7 +126,7 @@ def _dynamics(fit: Fit) -> Dynamics:
 
 
 class _Followed:
-    """A sweep's samples next to what lag, delay and levels make of them."""
+    """A sweep's samples next to the prediction from lag, delay and levels."""
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class _Followed:
         self._missed = grid.rates - self._part @ settled.levels
 
     def steps(self, noise: float) -> Iterator[StepResponse | None]:
-        """Yield each response that was followed; None in place of one that noise hides.
+        """Yield each followed response; None for one that noise hides.
 
         Args:
             noise: standard deviation of a sample, as a share.
@@ -171,7 +171,7 @@ class _Followed:
         first = self._samples[seen[0]]
         last = self._samples[int(np.flatnonzero(self._settled.visit == visit - 1)[-1])]
         points = (
-            # What the fit has, and what came beyond it: earlier caps cancel.
+            # The fit plus the residual: earlier caps cancel.
             StepPoint(
                 int(self._since[n]),
                 float(self._part[n, visit] + self._missed[n] / (after - before)),
@@ -188,7 +188,7 @@ def _stable(lag: float) -> float:
 
 
 def _left(lag: float, periods: float) -> float:
-    """Return the share of a step that is left so many periods after the delay."""
+    """Return the share of a step that is left some periods after the delay."""
     if periods <= 0:
         return 1.0
     return float(_stable(lag) ** periods)

@@ -1,4 +1,4 @@
-"""Sections of a report: step responses, what to expect of each law, and the files of data."""
+"""Sections of a report: step responses, expected behaviour of each law, and the data files."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -11,7 +11,7 @@ from training.report.responses import Responses
 
 
 def responses_section(found: Responses, figures: Figures) -> Iterator[Markup]:
-    """Yield the figure of the step responses that were measured, and a sentence that reads it."""
+    """Yield the figure of the measured step responses, and a sentence that explains it."""
     yield element("h2", "Measured step responses")
     if not found.steps:
         yield element("p", f"No change of cap is large enough to be shown.{_left_out(found)}")
@@ -34,7 +34,7 @@ def _left_out(found: Responses) -> str:
 
 
 def expectations_section(contents: Contents, noise: float, speed: float) -> Iterator[Markup]:
-    """Yield the table of what each law does in simulation.
+    """Yield the table of each law's behaviour in simulation.
 
     Args:
         contents: of the report.
@@ -57,7 +57,7 @@ def expectations_section(contents: Contents, noise: float, speed: float) -> Iter
 
 def _row(one: Outlook) -> tuple[str, ...]:
     return (
-        # One heading a row, which stays in sight where the rest scrolls.
+        # One heading per row, which stays in sight while the rest scrolls.
         f"{format_rate(one.setpoint_pps)}, {LAWS[one.law]}",
         format_cap(one.cap),
         _range(one.settling_samples, lambda value: f"{value:.0f}"),
@@ -75,7 +75,7 @@ def _range(spread: Spread, words: Callable[[float], str]) -> str:
 
 
 def files_section(folder: str, files: Mapping[str, str]) -> Iterator[Markup]:
-    """Yield the list of files that the command wrote besides the page: each with what it holds."""
+    """Yield the list of files written with the page, each with its contents."""
     yield element("h2", "Data")
     yield element(
         "p", joined(("Files with the figures of this page, in ", element("code", folder), ":"))

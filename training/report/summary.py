@@ -1,4 +1,4 @@
-"""Says in plain words what a fit found, and what to be careful about; pure."""
+"""Describe a fit in plain words, with warnings; pure."""
 
 import math
 from collections.abc import Iterator
@@ -16,23 +16,24 @@ from training.fit.verdict import MISSED, verdict_on
 from training.recording.recording import Recording
 
 NOISY = 0.10
-"""A sample that scatters by more is a poor guide for a loop that acts on every one."""
+"""Samples that scatter by more are a poor input for a loop that acts on every one."""
 UNSURE = 0.1
-"""Half the interval of `a` above which its value says little; what is less apart is alike."""
+"""Half the interval of `a` above which its value says little; smaller differences count as none."""
 APART = 1.1
-"""Caps closer than this ratio have no slope that could be believed."""
+"""Caps closer than this ratio have no credible slope."""
 POOR = 0.95
 """R² of Eq. 1 below which the gains designed from it are a rough guess."""
 CHANCE = 0.05
-"""A lack of fit that noise makes with a larger probability is none."""
+"""A lack of fit with a larger probability under noise counts as none."""
 WANDERED = 0.03
-"""A host whose speed changes by more than this (standard deviation) has no one curve."""
+"""A host with a speed that changes by more than this (standard deviation) has no single curve."""
 STRAIGHT = 0.25
-"""How far the curve's first slope may be from the line to zero for that to be believed."""
+"""Largest distance of the curve's first slope from the line to zero for that line to be
+credible."""
 
 
 def plain_words(fit: Fit) -> list[str]:
-    """Return what the host does, a sentence or two each."""
+    """Describe the host's behaviour, in a sentence or two each."""
     top, threshold = format_rate(fit.top_pps), format_cap(fit.cap_threshold)
     forwards = f"The router forwards up to {top} ({_between(fit.top)})."
     return [
@@ -60,7 +61,7 @@ def _verdict(fit: Fit) -> str:
 
 
 def _threshold(fit: Fit) -> str:
-    """Say what the threshold is worth, and what limits the top."""
+    """Describe the certainty of the threshold, and what limits the top."""
     if doubt := threshold_doubt(fit):
         return doubt
     bends = f"the curve bends between {format_cap(fit.threshold_above)} and that"
@@ -71,7 +72,7 @@ def _threshold(fit: Fit) -> str:
 
 
 def threshold_doubt(fit: Fit) -> str:
-    """Say why the cap threshold may not be the host's; nothing where it was reached."""
+    """Say why the cap threshold may not be the host's; empty if it was reached."""
     if fit.threshold_reached:
         return ""
     if fit.cap_threshold >= fit.points[-1].cap:
@@ -85,7 +86,7 @@ def _eq1(fit: Fit) -> str:
 
 
 def why_missed(fit: Fit) -> str:
-    """Return where the variance is that Eq. 1 does not explain, as shares of all of it."""
+    """Return the parts of the variance that Eq. 1 does not explain, as shares of all variance."""
     missed = fit.eq1.missed
     verdict = "more than chance" if missed.chance <= CHANCE else "no more than chance"
     return (
@@ -96,7 +97,7 @@ def why_missed(fit: Fit) -> str:
 
 
 def measured_range(fit: Fit) -> str:
-    """Say at which caps the curve was measured, and what it is worth below them."""
+    """Say at which caps the curve was measured, and whether it holds below them."""
     first, last = fit.points[0], fit.points[-1]
     words = f"The curve was measured at caps from {format_cap(first.cap)} to {format_cap(last.cap)}"
     if first.smoothed_pps <= 0:
@@ -111,17 +112,17 @@ def measured_range(fit: Fit) -> str:
 
 
 def _straight_to_zero(fit: Fit) -> bool:
-    """Whether the first two caps lie on one line through zero, and its shape goes on so below.
+    """Whether the first two caps are on one line through zero, and the shape continues on it below.
 
-    Within a quarter, or the noise. On a logarithm two caps may do so by chance, and the host
-    forward nothing below them; an affine hinge or a power law may leave the line below them.
+    The tolerance is a quarter, or the noise. On a logarithm two caps may do so by chance, while the
+    host forwards nothing below them; an affine hinge or a power law may leave the line below them.
     """
     if not all(_halves(shape, fit.points[0].cap) for shape in fit.shapes.possible):
         return False
     first, second = fit.points[:2]
     proportional = first.smoothed_pps * (second.cap / first.cap - 1)
     gap = abs(second.smoothed_pps - first.smoothed_pps - proportional)
-    # The first error counts as often as it is carried forward.
+    # The first error counts as often as it is propagated.
     doubt = math.hypot(
         first.error_pps * second.cap / first.cap,
         second.error_pps,
@@ -136,7 +137,7 @@ def _halves(shape: Shape, cap: float) -> bool:
 
 
 def cautions(recording: Recording, fit: Fit, design: Design) -> list[str]:
-    """Return what to be careful about; nothing where nothing stands out."""
+    """Return the warnings; empty if nothing stands out."""
     return [*_of_curve(recording, fit), *_of_eq1(fit), *_of_design(fit, design)]
 
 
@@ -157,7 +158,7 @@ def _far_apart(points: tuple[CapPoint, ...]) -> Iterator[tuple[CapPoint, CapPoin
 
 
 def _bend(fit: Fit) -> str:
-    """Say where a hinge bends: the threshold is a cap that was measured, mostly above that."""
+    """Say where a hinge bends: the threshold is a measured cap, mostly above the bend."""
     shape = fit.shapes.chosen
     if fit.shapes.better not in {"hinge", "affine hinge"} or shape.slope <= 0:
         return ""
@@ -298,7 +299,7 @@ def _of_eq1(fit: Fit) -> Iterator[str]:
 
 
 def _to_blame(fit: Fit) -> str:
-    """Say what keeps Eq. 1 from explaining more, and what that means."""
+    """Say why Eq. 1 does not explain more, and what that means."""
     missed = fit.eq1.missed
     if missed.chance <= CHANCE and missed.line >= missed.noise + missed.drift:
         return (

@@ -1,1 +1,1 @@
-"""Measures a router: its load, its meter and actuator, and the caps that tell most."""
+"""Measure a router: its load, its meter and actuator, and the most informative caps."""

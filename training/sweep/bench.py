@@ -1,8 +1,8 @@
-"""One router under meter and actuator: caps go out, samples come back, the original survives all.
+"""One router under meter and actuator: apply caps, return samples, and preserve the original cap.
 
-The same discipline as the daemon's: the state directory is held, the original is durable before
-the first cap, and it is put back at the end. After a crash the journal still knows of it, so that
-`xtc release --all`, the next sweep or the next daemon undoes the cap.
+The rules are the daemon's: it locks the state directory, makes the original durable before the
+first cap, and restores it at the end. After a crash the journal still has the original, so that
+`xtc release --all`, the next sweep or the next daemon removes the cap.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ from xtc.spec import ActuatorSpec, DeadlineSpec, Original
 from xtc.state.journal import Entry, Journal, Ledger
 
 RESTORE_S = Seconds(10.0)
-"""How long the end waits for a hypervisor to put the cap back."""
+"""How long to wait at the end for a hypervisor to restore the cap."""
 UNDERWAY_S = Seconds(10.0)
 """How long a cap may take to come into force, however short the period is."""
 PAUSE_S = Seconds(0.2)
@@ -36,7 +36,7 @@ AGAIN = "see whether its hypervisor hangs, and run the sweep again: it goes on w
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one period showed."""
+    """Result of one period."""
 
     at: Seconds
     """Its end, on the monotonic clock."""
@@ -49,19 +49,19 @@ class Measured:
 
 
 class OwnPart(Journal):
-    """A journal of which only one place is ours: what else is in it is left alone."""
+    """A journal in which this program owns one entry, and leaves all others alone."""
 
     def __init__(self, whole: Journal, spec: ActuatorSpec) -> None:
         self._whole, self._spec = whole, spec
 
     @property
     def ledger(self) -> Ledger:
-        """The journal with our place alone, and no lease, limit or shield."""
+        """The journal with this program's entry alone, and no lease, limit or shield."""
         return self._ours(self._whole.ledger)
 
     @property
     def certain(self) -> Ledger:
-        """Of our place alone, what is durable."""
+        """The durable content of this program's entry."""
         return self._ours(self._whole.certain)
 
     def _ours(self, whole: Ledger) -> Ledger:
@@ -69,14 +69,14 @@ class OwnPart(Journal):
         return replace(whole, entries=entries, leases={}, limits={}, shields={})
 
     def check_held(self) -> None:
-        """Make sure that the whole journal is still this program's. Raises TakenOver."""
+        """Check that this program still holds the whole journal. Raises TakenOver."""
         self._whole.check_held()
 
     def keep(self, name: str, data: bytes) -> None:
-        """Keep nothing: what a measurement's loop learns is not the daemon's."""
+        """Store nothing: the daemon does not use what a measurement's loop learns."""
 
     def store(self, ledger: Ledger) -> None:
-        """Make our place durable; leases of a measurement are nobody's business after it.
+        """Make this program's entry durable; leases of a measurement end with it.
 
         Raises:
             JournalError: the disk is full or read-only.
@@ -97,7 +97,7 @@ class Bench:
 
     Raises:
         ActuatorError: the router cannot be capped.
-        JournalError: its original cannot be made durable.
+        JournalError: the original cannot be made durable.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class Bench:
         self._journal.store(replace(self._journal.ledger, entries={}))
 
     def _remember(self) -> bool:
-        """Make the original durable; whether it was another one before.
+        """Make the original durable; return whether it changed.
 
         Raises:
             JournalError: the disk is full or read-only.
@@ -147,7 +147,7 @@ class Bench:
         return True
 
     def _set(self, cap: CapFraction) -> None:
-        """Write a cap once what stands there is durable: it may have changed since the capture."""
+        """Write a cap once the current one is durable: it may have changed since the capture."""
         if not self._keeper.prepare():
             return
         self._remember()
@@ -155,7 +155,7 @@ class Bench:
             self._keeper.set(cap)
 
     def _retried(self, work: Callable[[], object]) -> None:
-        """Work until it is done; what may come right gets some periods.
+        """Retry for some periods an operation that may still succeed.
 
         Raises:
             ActuatorError: it did not.
@@ -174,10 +174,10 @@ class Bench:
 
     @property
     def span(self) -> Span:
-        """The caps that may be given: never more than the router had as it was found.
+        """The allowed caps: at most the router's original cap.
 
         Raises:
-            ActuatorError: what it had cannot be read.
+            ActuatorError: the original cannot be read.
         """
         assert self._actuator is not None  # __enter__ has opened it
         assert self._keeper.limits is not None
@@ -192,18 +192,18 @@ class Bench:
 
         Raises:
             ActuatorError: it cannot be.
-            JournalError: what stood there changed, and cannot be made durable.
+            JournalError: the original changed, and cannot be made durable.
         """
         self._wanted = cap
         self._retried(lambda: self._set(cap))
 
     def sample(self) -> Measured:
-        """Return what the next period shows in which the cap is in force from beginning to end.
+        """Return the sample of the next period with the cap in force from beginning to end.
 
         Raises:
-            Stopped: somebody asked to stop.
-            MeasureError: there is no throughput, the cap does not come into force, or somebody
-                else changes it.
+            Stopped: a stop was requested.
+            MeasureError: there is no throughput, the cap does not come into force, or another
+                program changes it.
             ActuatorError: the cap cannot be read.
         """
         problems: tuple[str, ...] = ("the meter is late",)
@@ -219,7 +219,7 @@ class Bench:
                 measured = Measured(period.at, throughput, offered, *seen)
                 if throughput > 0:
                     return measured
-                nothing = measured  # a router that dies forwards nothing before its death shows
+                nothing = measured  # a dying router forwards nothing before it is detected
             else:
                 problems, fix = (reading and reading.problems) or problems, CHECK
         if nothing is not None:
@@ -229,10 +229,10 @@ class Bench:
         raise MeasureError(self._plan.name, "; ".join(problems), fix)
 
     def _periods(self) -> Iterator[Period]:
-        """Yield some periods; a hypervisor gets seconds to carry a cap out, however short they are.
+        """Yield some periods; a hypervisor gets seconds to apply a cap, however short they are.
 
         Raises:
-            Stopped: somebody asked to stop.
+            Stopped: a stop was requested.
             MeasureError: the source, or a program of the lab, has ended by itself.
         """
         until, tries = self._watch.clock.now() + UNDERWAY_S, 0
@@ -241,7 +241,7 @@ class Bench:
             tries += not (self._underway and self._watch.clock.now() < until)
 
     def _in_force(self) -> bool:
-        """Whether the cap was in force during the whole period: a hypervisor may take its time."""
+        """Whether the cap was in force during the whole period: a hypervisor may be slow."""
         before = self._underway
         self._underway = self._actuator is not None and not self._actuator.settle()
         return not before and not self._underway
@@ -258,12 +258,12 @@ class Bench:
         return view
 
     def _hold(self) -> None:
-        """Put the cap in force again where it is not any more, as a loop does every period."""
+        """Apply the cap again if it is no longer in force, as a loop does every period."""
         if self._wanted is None or self._actuator is None:
             return
         self._set(self._wanted)
         if isinstance(self._plan.spec, DeadlineSpec):
-            self._actuator.apply(self._wanted)  # its threads' shares are found by applying it
+            self._actuator.apply(self._wanted)  # applying it determines its threads' shares
 
 
 def clear(
@@ -273,7 +273,7 @@ def clear(
     watch: Watch,
     hypervisors: Hypervisors,
 ) -> None:
-    """Release what an earlier run, or daemon, left at this router's place.
+    """Release what an earlier run, or a daemon, left in this router's entry.
 
     Raises:
         ActuatorError: it cannot be released.
@@ -288,10 +288,10 @@ def clear(
 
 
 def restored(name: str, keeper: Keeper, watch: Watch, hypervisors: Hypervisors) -> None:
-    """Put back what stood there; a hypervisor gets some seconds for it.
+    """Restore the original; a hypervisor gets some seconds for it.
 
     Raises:
-        MeasureError: it could not be; the journal still knows of it.
+        MeasureError: it could not be restored; the journal still has it.
     """
     clock = watch.clock
     until = clock.now() + RESTORE_S

@@ -1,4 +1,4 @@
-"""What is sent towards the router: the lab's source, a given command, or whatever comes anyway."""
+"""The load on the router: the lab's source, a given command, or existing traffic."""
 
 import os
 import shlex
@@ -17,22 +17,22 @@ from training.sweep.watch import MeasureError
 
 PLACEHOLDER = "{rate}"
 SIZE = "{size}"
-"""Stands in a source's command line for the bytes of a frame without its checksum."""
+"""Placeholder in a source's command line for the bytes of a frame without its checksum."""
 GRACE_S = 2.0
-"""How much longer than a source its tether may take to end."""
+"""How much longer than a source its watcher process may take to end."""
 FIRST_RATE = 25e3
 LAST_RATE = 25.6e6
-"""Packets/s between which the rate that saturates a router is looked for."""
+"""Range of the search for a router's saturating rate, in packets/s."""
 FORWARDED = 0.9
-"""A router that forwards less than this share of what is sent is saturated."""
+"""A router that forwards less than this share of its load is saturated."""
 RISES = 1.1
-"""A router that forwards less than this many times what it forwarded before is at its end."""
+"""A router with a smaller gain in throughput than this factor has reached its top."""
 SENT = 0.9
-"""A source that sends less than this share of what it was told has reached its own end."""
+"""A source that sends less than this share of the requested rate has reached its limit."""
 
 
 class Load(Protocol):
-    """Sends packets towards the router."""
+    """A sender of packets towards the router."""
 
     def set_rate(self, rate_pps: float, packet_bytes: int | None = None) -> None:
         """Send at another rate from now on, in packets/s.
@@ -45,32 +45,32 @@ class Load(Protocol):
 
     @property
     def alive(self) -> bool:
-        """Whether it has not ended by itself."""
+        """Whether it is still running."""
         ...
 
     def stop(self) -> None:
-        """Send no more."""
+        """Stop sending."""
         ...
 
 
 class Command:
-    """A program of the operator's that sends, started anew for each rate.
+    """An operator's program that sends, restarted for each rate.
 
-    It and what it starts end with this process, even where that is killed.
+    It and its children end with this process, even if that is killed.
 
     Raises:
-        ConfigError: the command line cannot be taken apart, or has no ``{rate}``.
+        ConfigError: the command line cannot be split, or has no ``{rate}``.
         MeasureError: it cannot be started.
     """
 
     def __init__(self, template: str, packet_bytes: int | None = None) -> None:
-        """Take a command line in which ``{rate}`` stands for packets/s, ``{size}`` for bytes."""
+        """Take a command line with ``{rate}`` for packets/s, ``{size}`` for bytes."""
         self._words, self._size = words_of(template), packet_bytes
         check_size(template, packet_bytes)
         self._process: subprocess.Popen[bytes] | None = None
 
     def set_rate(self, rate_pps: float, packet_bytes: int | None = None) -> None:
-        """End the program and start it with another rate, and another size if one is given."""
+        """Restart the program with another rate, and another size if one is given."""
         self.stop()
         self._size = self._size if packet_bytes is None else packet_bytes
         given = {PLACEHOLDER: f"{rate_pps:.0f}", SIZE: str(self._size)}
@@ -93,7 +93,7 @@ class Command:
 
     @property
     def exit_code(self) -> int | None:
-        """What the program ended with by itself; None while it runs, and once it was stopped."""
+        """Exit code of a program that ended by itself; None while it runs or after a stop."""
         return None if self._process is None else self._process.poll()
 
     def stop(self) -> None:
@@ -110,10 +110,10 @@ class Command:
 
 
 def words_of(template: str) -> list[str]:
-    """Return the words of a source's command line, taken apart as a shell does.
+    """Split a source's command line into words, as a shell does.
 
     Raises:
-        ConfigError: a quote is open at its end, or it has no ``{rate}``.
+        ConfigError: a quote is not closed, or there is no ``{rate}``.
     """
     if PLACEHOLDER not in template:
         fix = f"write {PLACEHOLDER} where packets/s belong"
@@ -133,10 +133,10 @@ def _filled(word: str, given: Mapping[str, str]) -> str:
 
 
 def check_size(template: str | None, packet_bytes: int | None) -> None:
-    """Refuse a size that nothing sends, and a source that needs one where none is given.
+    """Reject a size that no source sends, and a source that lacks the size it needs.
 
     Raises:
-        ConfigError: one of the two is so.
+        ConfigError: one of the two applies.
     """
     sized = template is not None and SIZE in template
     if packet_bytes is not None and not sized:
@@ -148,7 +148,7 @@ def check_size(template: str | None, packet_bytes: int | None) -> None:
 
 
 def check_alive(load: Load | None) -> None:
-    """Refuse to measure what nobody sends any more; a command that is yet to be started may be.
+    """Refuse to measure once the source has ended; a command that has not started yet is accepted.
 
     Raises:
         MeasureError: the source has ended by itself.
@@ -165,12 +165,12 @@ def check_alive(load: Load | None) -> None:
 
 
 def arrives(offered: float | None, rate: float) -> bool:
-    """Whether a rate comes to the router; where nobody counts, it does."""
+    """Whether a rate arrives at the router; assumed without a counter."""
     return offered is None or offered >= SENT * rate
 
 
 def short_of(offered: float | None, rate: float) -> MeasureError:
-    """Return the error of a rate that does not come to the router."""
+    """Return the error of a rate that does not arrive at the router."""
     problem = f"{format_rate(offered or 0.0)} arrive where {format_rate(rate)} were asked for"
     return MeasureError("--offered", problem, "give a rate that the source can send")
 
@@ -179,7 +179,7 @@ def saturating_rate(load: Load, measure: Callable[[], tuple[float, float | None]
     """Raise the rate until it saturates the router; send at that rate, and return it.
 
     Args:
-        load: what sends.
+        load: the sender.
         measure: returns throughput and offered load, in packets/s, at the rate in force.
     """
     tried: list[tuple[float, float, float | None]] = []
@@ -198,7 +198,7 @@ def saturating_rate(load: Load, measure: Callable[[], tuple[float, float | None]
 def next_rate(tried: Sequence[tuple[float, float, float | None]]) -> float | None:
     """Return the rate to try next, in packets/s, None when the last saturates the router.
 
-    A loss alone may be a passing one: the router must also forward no more than at the rate before.
+    Loss alone may be temporary: throughput must also not exceed that at the previous rate.
 
     Args:
         tried: (rate, throughput, offered) of each rate so far.

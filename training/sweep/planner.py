@@ -1,13 +1,13 @@
-"""Chooses what a sweep measures next, from what it has measured so far; pure.
+"""Choose the next measurement of a sweep from those so far; pure.
 
-First the uncapped router, then caps in geometric steps, then wherever joining neighbours by a line
-may be most wrong. On a concave curve the truth lies between the chord of an interval and the
-lines that go on from its neighbours, so that their distance bounds the error: nothing where the
-curve is straight, most at the knee, and on a hinge those lines meet in the knee itself. Then come
-steps between two caps, for the dynamics, and caps held out, for judging the curve. What is left of
-the time goes to caps whose visits differ, since a host's speed drifts and a visit sees one moment
-of it. Last come a few caps at each further offered rate and packet size, for what those do to the
-curve.
+The order is: first the uncapped router, then caps in geometric steps, then caps where a straight
+line between neighbours may be most wrong. On a concave curve the truth is between the chord of an
+interval and the extended lines of its neighbours, so that their distance bounds the error. It is
+zero where the curve is straight, and largest at the knee; on a hinge those lines meet in the knee
+itself. Then come steps between two caps, for the dynamics, and held-out caps, for testing the
+curve. The remaining time goes to caps with differing visits, since a host's speed drifts and a
+visit samples it at one time. Last come a few caps at each further offered rate and packet size, for
+their effect on the curve.
 """
 
 import math
@@ -30,11 +30,10 @@ from training.recording.sweep_model import (
 LOWEST = 0.02
 """The smallest cap of the first ones, as a share of the largest."""
 FEWEST = 6
-"""Caps that a curve needs before anything else is worth its time."""
+"""Caps that a curve needs before any other measurement."""
 SECOND = 0.45
 SLOW_SECOND = 0.15
-"""Shares of the samples that are kept for second visits; where settling takes long, caps come
-first."""
+"""Shares of the samples reserved for second visits; if settling takes long, caps come first."""
 ROOM = 1.1
 """The largest cap above what the uncapped router used."""
 SATURATED = 0.98
@@ -46,38 +45,38 @@ STEP_SHARES = (0.35, 0.75)
 BENT = 0.95
 """Share of the top throughput from which on a cap hardly shows in it."""
 SLOW = 3
-"""Samples to wait after a change of cap, beyond which every visit shows how it is answered."""
+"""Samples to wait after a change of cap; with longer waits, every visit shows the response."""
 FEW_STEPS = 3
 STEP_RISE = 1.3
-"""Steps smaller than this tell nothing of the dynamics."""
+"""Smaller steps say nothing about the dynamics."""
 LOAD_SHARES = (0.35, 0.75)
-"""Throughputs at which another offered rate is tried, as shares of the most that it lets through;
-the largest cap comes on top."""
+"""Throughputs at which another offered rate is tried, as shares of its maximum; the largest cap is
+added."""
 LEAST_SCALE = 0.03
-"""Errors at throughputs below this share of the top count as at it."""
+"""Throughputs below this share of the top are raised to it to compute relative errors."""
 CERTAIN = 2.0
 """Standard errors on either side of a mean."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to measure next."""
+    """The next measurement."""
 
     phase: Phase
     cap: float | None
-    """None is the router as it was found."""
+    """None is the uncapped router, as found."""
     at_least: int
     at_most: int
     interval: float = 0.0
-    """The visit ends early when its mean is certain to this share; 0 is never."""
+    """The visit ends early when its mean is known to this share; 0 is never."""
     settles: bool = True
     """Whether samples are discarded until the router has settled; a step keeps every one."""
     traffic: Traffic | None = None
-    """What is to be sent; None is the traffic of the whole curve."""
+    """The traffic to send; None is that of the whole curve."""
 
 
 def enough(values: Sequence[float], request: Request, noise: float) -> bool:
-    """Whether a visit has what it is there for."""
+    """Whether a visit has reached its purpose."""
     if len(values) < request.at_least:
         return False
     if len(values) >= request.at_most:
@@ -103,7 +102,7 @@ def cost(request: Request, settling: int) -> float:
 
 
 def most_left(known: Known, left: int) -> int:
-    """Return how many samples are still to come at most."""
+    """Return the maximum number of samples still to come."""
     if known.aims.only:
         return left
     curve_is_done = bool(known.visits) and _curve(known, left) is None
@@ -125,9 +124,9 @@ def _uncapped(known: Known, _left: int) -> Request | None:
 
 
 def _given(known: Known, _left: int) -> Request | None:
-    """Return the next of the caps that were given, up and down in turn; None when all are done.
+    """Return the next of the given caps, up and down in turn; None when all are done.
 
-    A drift of the host's speed is then no difference between small and large caps.
+    A drift of the host's speed then does not look like a difference between small and large caps.
     """
     caps = [known.span.nearest(cap) for cap in known.aims.only]
     done = [cap_of(v) for v in known.of("steady", known.aims.at_least) if v.cap is not None]
@@ -139,7 +138,7 @@ def _given(known: Known, _left: int) -> Request | None:
 
 
 def _curve(known: Known, left: int) -> Request | None:
-    """Return the next cap of the curve; once the steps have begun it is refined no more."""
+    """Return the next cap of the curve; once the steps have begun it is no longer refined."""
     if any(v.phase in {"step", "held_out", "load"} for v in known.visits):
         return None
     aims = known.aims
@@ -155,9 +154,9 @@ def _curve(known: Known, left: int) -> Request | None:
 
 
 def _largest(known: Known) -> float:
-    """Return a cap a little above what the router uses when no cap holds it back.
+    """Return a cap a little above the uncapped router's CPU use.
 
-    Where nobody counts that of an uncapped router, the first cap that is too large tells.
+    If the platform does not count that, the first cap that is too large serves.
     """
     free = SATURATED * known.top
     used = [v.used for v in known.visits if v.phase == "uncapped" and v.used] or [
@@ -177,7 +176,7 @@ def _coarse(known: Known) -> list[float]:
 
 
 def _halving(count: int) -> list[int]:
-    """Return 0 to count - 1, so that every beginning is spread over all of them."""
+    """Return 0 to count - 1 in an order in which every prefix is evenly spread."""
     order = [count - 1, 0]
     while len(order) < count:
         ends = sorted(order)
@@ -187,7 +186,7 @@ def _halving(count: int) -> list[int]:
 
 
 def _extreme(known: Known) -> float | None:
-    """Return a cap beyond those measured, where they show neither the top nor the bottom."""
+    """Return a cap beyond the measured ones if they do not show the top or the bottom."""
     first, last = known.points[0], known.points[-1]
     if last.throughput < SATURATED * known.top:
         beyond = known.span.nearest(1.3 * last.cap)
@@ -201,14 +200,14 @@ def _extreme(known: Known) -> float | None:
 
 
 def _worst(known: Known) -> float | None:
-    """Return the cap at which joining neighbours may be most wrong; None where all is well."""
+    """Return the cap with the largest possible interpolation error; None if all are small."""
     found = [guess for guess in _guesses(known) if not known.has(guess[1])]
     error, cap = max(found, default=(0.0, 0.0))
     return cap if error > known.aims.error else None
 
 
 def _guesses(known: Known) -> Iterator[tuple[float, float]]:
-    """Yield for each interval how wrong the chord may be, noise taken off, and where."""
+    """Yield for each interval the possible error of the chord, noise subtracted, and its cap."""
     first, last = known.points[0], known.points[-1]
     ends = (Point(0.0, 0.0, 0.0), *known.points, Point(2 * last.cap, last.throughput, last.error))
     for left, low, high, right in zip(ends, ends[1:], ends[2:], ends[3:], strict=False):
@@ -247,7 +246,7 @@ def _line(one: Point, other: Point, cap: float) -> tuple[float, float]:
 
 
 def _pair(known: Known) -> tuple[float, float] | None:
-    """Return the caps between which to step; None where no two tell anything."""
+    """Return the caps between which to step; None if no two are informative."""
     top = max((p.throughput for p in known.points), default=0.0)
     held = [p for p in known.points if 0 < p.throughput < BENT * top]
     pairs = [
@@ -262,7 +261,7 @@ def _pair(known: Known) -> tuple[float, float] | None:
 
 
 def _unlike(pair: tuple[Point, Point], top: float) -> float:
-    """Return how far a pair of caps is from the one that tells most."""
+    """Return how far a pair of caps is from the most informative one."""
     shares = zip(pair, STEP_SHARES, strict=True)
     return sum(abs(point.throughput / top - share) for point, share in shares)
 
@@ -283,14 +282,14 @@ def _steps(known: Known, _left: int) -> Request | None:
 
 
 def _steps_wanted(known: Known) -> int:
-    """Return how many steps are worth it: where a cap takes long to show, each visit is one."""
+    """Return the useful number of steps: if a cap takes long to show, each visit is one."""
     aims = known.aims
     return aims.steps if known.settling <= SLOW else min(aims.steps, FEW_STEPS)
 
 
 def _held_out(known: Known, _left: int) -> Request | None:
     if any(len(visits) > 1 for visits in known.by_cap("held_out")):
-        return None  # which caps are held out is settled, whatever more visits say of the curve
+        return None  # further visits do not change which caps are held out
     done = [cap_of(v) for v in known.of("held_out", known.aims.at_least) if v.cap is not None]
     if len(done) >= known.aims.held_out:
         return None
@@ -311,7 +310,7 @@ def _unseen(known: Known) -> list[float]:
 
 
 def _again(known: Known, left: int) -> Request | None:
-    """Return the cap to visit once more: the least visited doubtful one, the longest ago."""
+    """Return the cap to visit again: the doubtful one visited least, then longest ago."""
     aims = known.aims
     least = aims.at_least + known.settling + LOAD_SAMPLES * len(aims.loads)
     if left < least or any(v.phase == "load" for v in known.visits):
@@ -324,7 +323,7 @@ def _again(known: Known, left: int) -> Request | None:
 
 
 def _doubtful(known: Known) -> list[list[Visit]]:
-    """Return the visits of each cap that more of them may make clearer."""
+    """Return the visits of each cap that further visits may make clearer."""
     aims = known.aims
     groups = (*known.by_cap("steady"), *known.by_cap("held_out"))
     possible = [visits for visits in groups if cap_of(visits[0]) <= known.span.ceiling]
@@ -333,7 +332,7 @@ def _doubtful(known: Known) -> list[list[Visit]]:
 
 
 def _differ(visits: Sequence[Visit], interval: float) -> bool:
-    """Whether the mean of visits is not certain to a share of it, by how they differ."""
+    """Whether the differences of visits leave their mean uncertain by more than a share."""
     means = [visit.mean for visit in visits]
     return spread_of(means) > interval * mean_of(means) * math.sqrt(len(means))
 
@@ -351,7 +350,7 @@ def _loads(known: Known, _left: int) -> Request | None:
 def _caps_under(known: Known, rate: float) -> list[float]:
     """Return caps of the curve where it rises, up to what the rate lets through, and the largest.
 
-    They are the curve's own, so that nothing but the load differs.
+    They are the curve's own caps, so that only the load differs.
     """
     held = {point.throughput: point.cap for point in known.points if point.throughput > 0}
     if not held:
@@ -369,7 +368,7 @@ def _nearest(goal: float, values: Iterable[float]) -> float:
 
 
 def _reserve(known: Known) -> float:
-    """Return the samples that steps, held-out caps and further rates will take."""
+    """Return the number of samples for steps, held-out caps and further rates."""
     aims = known.aims
     steps = max(0, _steps_wanted(known) - len(known.of("step", aims.step_samples)))
     unseen = max(0, aims.held_out - len(known.of("held_out", aims.at_least)))

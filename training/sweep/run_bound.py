@@ -1,7 +1,8 @@
-"""Runs a command until it ends or its owner does, and then ends all that the command has started.
+"""Run a command until it or its owner ends, and then end all that the command has started.
 
-The kernel tells of the owner's end (prctl(2)), which may be by SIGKILL. What ends is the command's
-process group: a shell's children, too. Runs on the standard library alone, by file name.
+The kernel signals the owner's end (prctl(2)), even by SIGKILL. This program then ends the command's
+process group, a shell's children included. It is started by file name and needs only the standard
+library.
 """
 
 import contextlib
@@ -13,7 +14,7 @@ import sys
 from collections.abc import Sequence
 
 END_S = 3.0
-"""How long the command may take to end when it is asked to, before it is killed."""
+"""How long the command may take to end on request, before it is killed."""
 NOT_STARTED = 127
 """Exit code where the command cannot be started, as a shell's."""
 _PR_SET_PDEATHSIG = 1
@@ -24,7 +25,7 @@ def end_with(owner: int) -> None:
     """Have the kernel send SIGTERM when the thread that started this process ends.
 
     Raises:
-        OSError: the kernel will not.
+        OSError: the kernel refuses.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM) != 0:
@@ -60,13 +61,13 @@ def _unblocked() -> None:
 
 
 def _signal(group: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):  # nobody of the group is left
+    with contextlib.suppress(ProcessLookupError):  # no process of the group is left
         os.killpg(group, number)
 
 
 def main() -> None:
     """Take the owner's id and the command's words."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)  # none may come before it is waited for
+    signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)  # block them until sigwait
     end_with(int(sys.argv[1]))
     sys.exit(run(sys.argv[2:]))
 

@@ -1,4 +1,4 @@
-"""How long a sweep waits after a change of cap: found from the first changes that it follows."""
+"""Waiting time of a sweep after a change of cap, estimated from the first changes."""
 
 import math
 from collections.abc import Sequence
@@ -14,45 +14,46 @@ if TYPE_CHECKING:
     from training.fit.dynamics import Dynamics
 
 VISIBLE: Final = 1.3
-"""A change of throughput by less than this factor tells little of the dynamics."""
+"""A change of throughput by less than this factor says little about the dynamics."""
 LEFT: Final = 0.4
-"""What may be left of a change: the fit takes off the rest, since it knows the lag by then."""
+"""Remainder of a change to wait for: the fit subtracts it, since it knows the lag by then."""
 NOTHING: Final = 0.002
-"""What is left of a change that no fit can take off: it does not know what was before."""
+"""Remainder of a change to wait for if the fit cannot subtract it, as it does not know the state
+before."""
 SLIGHT: Final = 0.05
-"""A lag below this leaves nothing to take off."""
+"""A lag below this leaves nothing to subtract."""
 USUAL: Final = 2
 """Samples that most hosts need."""
 LONGEST: Final = 12
-"""One in so many samples of a sweep is waited after a change of cap at most."""
+"""At most one in this many samples of a sweep is spent waiting after a change of cap."""
 UNSURE: Final = 0.15
-"""Half of the lag's interval above which nobody knows it."""
+"""Half of the lag's interval above which the lag counts as unknown."""
 LATEST: Final = 150
-"""Samples that are looked at: enough for a dozen changes."""
+"""Number of samples to evaluate: enough for a dozen changes."""
 AGAIN: Final = frozenset({1, 2, 3, 4, 6, 8, 12})
-"""Numbers of visible changes at which the dynamics are worth another look."""
+"""Numbers of visible changes at which the dynamics are estimated again."""
 
 
 class Settling:
-    """Keeps how long to wait, and learns it anew from each of the first visible changes."""
+    """The number of samples to wait, updated from each of the first visible changes."""
 
     def __init__(self, probe: int, period: float, samples: int) -> None:
-        """Take how many samples are waited while nothing is known, their distance, and of all."""
+        """Take the initial wait in samples, their period, and the total number of samples."""
         self._probe, self._period = probe, period
         self._most = max(samples // LONGEST, probe)
         self._changes, self._needed = 0, probe
         self._host: Dynamics | None = None
         self._corrected: dict[int, Visit] = {}
-        """By number, as long as lag and delay are taken for the same."""
+        """By index, as long as lag and delay stay the same."""
 
     @property
     def expected(self) -> int:
-        """Samples that later visits will wait, as far as can be known."""
+        """Samples that later visits will wait, as far as known."""
         return min(self._needed, USUAL) if self._host is None else self._needed
 
     @property
     def whole(self) -> int:
-        """Samples until nothing is left of a cap that no recording has: that before a break."""
+        """Samples until nothing is left of an unrecorded cap (before an interruption)."""
         return self._most if self._host is None else self._host.settling(NOTHING)
 
     def needed(self, samples: Sequence[Sample]) -> int:
@@ -75,9 +76,9 @@ class Settling:
         return min(self._host.settling(LEFT), most)
 
     def visits(self, samples: Sequence[Sample]) -> tuple[Visit, ...]:
-        """Return the visits that samples belong to, without what is left of caps before.
+        """Group samples by visit, without the transients of earlier caps.
 
-        Only the latest are worked out anew, so that no sample comes late in a long sweep.
+        Only the latest are computed again, so that no sample is late in a long sweep.
         """
         if self._host is None or self._host.lag.value < SLIGHT:
             return visits_of(samples)
@@ -85,7 +86,7 @@ class Settling:
         missing = {sample.visit for sample in samples[:-LATEST]} - known.keys()
         recent = samples if missing else samples[-LATEST:]
         for number, visit in enumerate(self._without_transients(recent, self._host)):
-            # What was before the first of them is not known, where it is not the first of all.
+            # The cap before the first of them is unknown, unless it is the first of all.
             if number or len(recent) == len(samples) or visit.number not in known:
                 known[visit.number] = visit
         return tuple(known[number] for number in dict.fromkeys(s.visit for s in samples))
@@ -104,7 +105,7 @@ class Settling:
 
 
 def visible_changes(samples: Sequence[Sample]) -> int:
-    """Return how many changes of cap moved the throughput by enough to be seen."""
+    """Return the number of changes of cap that changed the throughput visibly."""
     ends = [
         list(group)[-1].throughput_pps
         for _, group in groupby(samples, lambda sample: (sample.visit, sample.cap))

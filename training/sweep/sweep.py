@@ -1,4 +1,4 @@
-"""Drives a router through the caps that the planner asks for, and keeps every sample at once."""
+"""Drive a router through the planner's caps, and store every sample immediately."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -26,9 +26,9 @@ from training.sweep.watch import PATIENCE, MeasureError
 from xtc.errors import Admission
 
 READ_BACK = 5e-3
-"""Relative difference up to which a cap read back is the one that was asked for."""
+"""Relative difference up to which a cap that is read back equals the requested one."""
 LOWER = 0.8
-"""What is left of the ceiling when the kernel has no CPU time for it."""
+"""Factor on the ceiling when the kernel has no CPU time for it."""
 
 
 class Capped(Protocol):
@@ -36,7 +36,7 @@ class Capped(Protocol):
 
     @property
     def span(self) -> Span:
-        """The caps that may be given."""
+        """The allowed caps."""
         ...
 
     def cap(self, cap: CapFraction) -> None:
@@ -44,19 +44,19 @@ class Capped(Protocol):
         ...
 
     def sample(self) -> Measured:
-        """Return what the next period shows."""
+        """Return the sample of the next period."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a sweep stands."""
+    """State of a sweep."""
 
     phase: str
     cap: float | None
     throughput_pps: float | None
     caps: int
-    """How many caps the curve has."""
+    """Number of caps of the curve."""
     done_s: float
     left_s: float
     """At most."""
@@ -66,10 +66,10 @@ Watcher = Callable[[Progress], None]
 
 
 def resumed(metadata: Metadata, path: Path) -> Recording:
-    """Return what an interrupted sweep has in a file, or begin the file.
+    """Return the recording of an interrupted sweep, or begin the file.
 
     Raises:
-        RecordingError: the file is another sweep's, no recording, or cannot be begun.
+        RecordingError: the file is another sweep's, is not a recording, or cannot be begun.
         MeasureError: it can no longer be written.
     """
     if not path.exists():
@@ -79,7 +79,7 @@ def resumed(metadata: Metadata, path: Path) -> Recording:
     recording = read_csv(path)
     check_same(recording.metadata, metadata, path)
     try:
-        write_csv(recording, path)  # without a last line that a crash has cut off
+        write_csv(recording, path)  # without a last line that a crash cut off
     except RecordingError as error:
         raise _unwritable(path, error) from error
     return recording
@@ -103,13 +103,13 @@ class Sweep:
         *,
         load: Load | None = None,
     ) -> None:
-        """Take what an earlier run measured, and a load that sends at the recording's rate."""
+        """Take the earlier run's recording, and a load that sends at its rate."""
         self._bench, self._path, self._aims, self._watcher = bench, path, aims, watcher
         self._metadata, self._samples = recording.metadata, list(recording.samples)
         self._span = bench.span
         self._fresh = True
         self._spent = self._samples[-1].at if self._samples else 0.0
-        """Seconds that were spent measuring, discarded samples included."""
+        """Seconds spent measuring, discarded samples included."""
         self._began: float | None = None
         self._load, self._own = load, _traffic_of(recording.metadata)
         self._sent_now = self._own
@@ -117,10 +117,10 @@ class Sweep:
         self._settling = Settling(aims.probe, recording.metadata.period_s, aims.samples)
 
     def run(self) -> Recording:
-        """Measure until the planner wants no more.
+        """Measure until the planner has no further request.
 
         Raises:
-            Stopped: somebody asked to stop; running again goes on from there.
+            Stopped: a stop was requested; running again resumes from there.
             MeasureError: the router cannot be measured, the source has ended or does not reach a
                 rate, or the file can no longer be written.
             ActuatorError: it cannot be capped.
@@ -139,7 +139,7 @@ class Sweep:
         return int(self._aims.samples - self._spent / self._metadata.period_s + 1e-6)
 
     def _visit(self, request: Request) -> None:
-        """Go to a cap and stay until the request is met."""
+        """Apply a cap and keep it until the request is met."""
         known = self._known()
         visit = known.visits[-1].number + 1 if known.visits else 0
         if request.cap is not None and not self._capped(request.cap):
@@ -159,7 +159,7 @@ class Sweep:
         self._fresh = False
 
     def _capped(self, cap: float) -> bool:
-        """Put a cap in force; one that the kernel has no time left for lowers the ceiling."""
+        """Put a cap in force; if the kernel has no CPU time for it, lower the ceiling."""
         try:
             self._bench.cap(CapFraction(cap))
         except Admission:
@@ -171,7 +171,7 @@ class Sweep:
         return True
 
     def _send(self, wanted: Traffic | None) -> None:
-        """Have other traffic sent; None is what nobody controls."""
+        """Send other traffic; None is uncontrolled traffic."""
         if self._load is None or wanted is None or wanted == self._sent_now:
             return
         if self._sent_now is None or wanted.packet_bytes == self._sent_now.packet_bytes:
@@ -193,9 +193,9 @@ class Sweep:
         raise short_of(measured.offered, rate)
 
     def _settled(self, known: Known, request: Request, visit: int) -> Measured:
-        """Wait until the cap shows; what is seen meanwhile is kept, since it shows how it does.
+        """Wait until the cap shows; keep the samples meanwhile, since they show the dynamics.
 
-        Not where it follows no cap of this recording, or comes with another load.
+        Except if it follows a cap outside this recording, or comes with another load.
         """
         follows = bool(known.visits) and not self._fresh and request.phase != "load"
         for _ in range(known.waits if known.visits else 1):
@@ -206,7 +206,7 @@ class Sweep:
 
     def _take(self) -> Measured:
         measured = self._bench.sample()
-        check_alive(self._load)  # once more: it may have ended since the period did
+        check_alive(self._load)  # check again: it may have ended after the period
         if self._began is None:
             self._began = measured.at - self._metadata.period_s - self._spent
         self._spent = measured.at - self._began
@@ -249,14 +249,14 @@ class Sweep:
 
 
 def _traffic_of(metadata: Metadata) -> Traffic | None:
-    """Return what the whole curve is measured under; None where nobody controls it."""
+    """Return the load of the whole curve; None if it is not controlled."""
     if metadata.offered_pps is None:
         return None
     return Traffic(metadata.offered_pps, metadata.packet_bytes)
 
 
 def _in_force(got: float | None, wanted: float | None) -> float | None:
-    """Return the cap as it was asked for, unless another one was read back.
+    """Return the cap as requested, unless another one was read back.
 
     A cap that is split over threads reads back a little differently each time; to the curve it is
     one cap.

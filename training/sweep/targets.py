@@ -1,4 +1,4 @@
-"""Where a router is measured: in a lab of our own, or among the configured routers of this host."""
+"""Where to measure a router: in a private lab, or among the configured routers of this host."""
 
 import difflib
 import os
@@ -35,16 +35,16 @@ from xtc.spec import ActuatorSpec, CgroupSpec, DeadlineSpec
 from xtc.state.journal import Journal
 
 LAB_STATE = Path("/run/xtc-train")
-"""Journal and lock of sweeps in a lab: their routers are no daemon's."""
+"""Journal and lock of sweeps in a lab: no daemon has their routers."""
 LAB_PREFIX = "xtctrain"
 LAB_LOCK = Path("/run/xtc-train-lab")
-"""Held by whoever has the lab of that prefix: another would tear it down."""
+"""Lock of the lab of that prefix: another process would remove it."""
 LAB_ROUTER = "vr"
 
 
 @dataclass(frozen=True)
 class Site:
-    """One router with all that is needed to measure it, held until the context ends."""
+    """One router with everything needed to measure it, locked until the context ends."""
 
     plan: RouterPlan
     period: Seconds
@@ -53,9 +53,9 @@ class Site:
     open_actuator: OpenActuator
     hypervisors: Hypervisors
     load: Load | None
-    """None where the operator's own traffic is used."""
+    """None if the operator's own traffic is used."""
     packet_bytes: int | None = None
-    """Of the frames that it sends, without checksum; None where that is not known."""
+    """Size of the frames that it sends, without checksum; None if unknown."""
 
     def bench(self) -> Bench:
         """Return the router under meter and actuator."""
@@ -81,12 +81,13 @@ def lab_site(
     Raises:
         BadRequestError: the lab sends no packets of that size.
         LabError: this machine cannot hold a lab.
-        MeasureError: another has the lab; within the context, a program of the lab has ended.
+        MeasureError: another process has the lab; within the context, a program of the lab has
+            ended.
         Busy: a daemon or another xtc-train holds the state directory.
         JournalError: the state directory cannot be used.
     """
     payload = payload_of(packet_bytes)
-    requirements.check()  # says what is missing before a directory cannot be made
+    requirements.check()  # report what is missing before creating a directory fails
     with ExitStack() as stack:
         stack.callback(os.close, _lab_lock())
         journal = stack.enter_context(_journal(state_dir, "--lab-state-dir"))
@@ -183,7 +184,7 @@ def _site(
 
 @contextmanager
 def _journal(directory: Path, key: str) -> Iterator[Journal]:
-    """Hold a state directory; ``key`` is where it is named.
+    """Lock a state directory; ``key`` is the setting that names it.
 
     Raises:
         Busy: a daemon or another xtc-train holds it.
@@ -208,7 +209,7 @@ def _lab_lock() -> int:
     """Take the lab until the descriptor is closed.
 
     Raises:
-        MeasureError: another has it.
+        MeasureError: another process has it.
         JournalError: the lock cannot be made.
     """
     try:
@@ -222,10 +223,10 @@ def _lab_lock() -> int:
 
 
 def _check_lab(lab: Lab, source: Load) -> None:
-    """Refuse to measure a router whose forwarder or source has ended: it would forward nothing.
+    """Refuse to measure once the router's forwarder or source has ended: it would forward nothing.
 
     Raises:
-        MeasureError: one has; it says which.
+        MeasureError: one has ended; the error says which.
     """
     check_alive(source)
     if dead := lab.died():
@@ -245,7 +246,7 @@ def _named(known: Mapping[str, RouterPlan], name: str | None, path: Path) -> Rou
 
 
 def _plan_of(router: Router) -> RouterPlan:
-    """Return the plan of a router of the lab, as a configuration would give it."""
+    """Return the plan of a router of the lab, as from a configuration."""
     spec: ActuatorSpec
     if router.cgroup is None:
         spec = DeadlineSpec(netns=router.netns, interfaces=router.inner_interfaces)

@@ -1,4 +1,4 @@
-"""One router's throughput, period by period, as the daemon reads it; and how to be stopped."""
+"""One router's throughput, period by period, as the daemon reads it; and how to stop."""
 
 import signal
 from collections.abc import Callable, Iterable
@@ -16,11 +16,11 @@ from xtc.measure.collector import Binding, Collector, Reading
 from xtc.measure.meter import Snapshot, rates
 
 NAP_S = 0.1
-"""How long a wait may go on before it notices that it is to stop."""
+"""Delay until a wait notices a request to stop."""
 PATIENCE = 5
 """Periods without a throughput before a measurement gives up."""
 LATE = 1.5
-"""Periods after which a reading is of more than its own period."""
+"""Periods after which a reading covers more than its own period."""
 
 Event = tuple[Seconds, Callable[[], object]]
 
@@ -34,7 +34,7 @@ class MeasureError(TrainingError):
 
 
 class Stopped(TrainingError):  # noqa: N818  somebody asked for it: no error
-    """Somebody asked to stop; everything was put back."""
+    """A stop was requested; everything is restored."""
 
     def __init__(self) -> None:
         super().__init__("stopped; what was capped is as it was")
@@ -42,7 +42,7 @@ class Stopped(TrainingError):  # noqa: N818  somebody asked for it: no error
 
 @dataclass
 class Stop:
-    """Whether somebody asked to stop; asked for between samples, never in the middle of work."""
+    """Whether a stop was requested; checked between samples, never in the middle of work."""
 
     asked: bool = False
     _before: dict[signal.Signals, object] = field(default_factory=dict)
@@ -62,12 +62,12 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """What one period showed."""
+    """Result of one period."""
 
     at: Seconds
     """Its end, on the monotonic clock."""
     reading: Reading | None
-    """None where the meter was blind or late."""
+    """None if the meter was blind or late."""
 
 
 class Watch:
@@ -84,7 +84,7 @@ class Watch:
         stop: Stop,
         check: Callable[[], object] = lambda: None,
     ) -> None:
-        """Take what every period ends with: ``check`` raises when there is nothing to measure."""
+        """Take the check of every period: ``check`` raises if there is nothing to measure."""
         self._plan, self.clock, self._source = plan, clock, source
         self.period, self._hypervisors, self._stop = period, hypervisors, stop
         self._check = check
@@ -97,10 +97,10 @@ class Watch:
         return self._plan.binding if domain is None else self._hypervisors.binding(domain)
 
     def next(self, events: Iterable[Event] = ()) -> Period:
-        """Wait for the end of the next period, doing in time what is to be done within it.
+        """Wait for the end of the next period, and do the scheduled work within it.
 
         Raises:
-            Stopped: somebody asked to stop.
+            Stopped: a stop was requested.
             MeasureError: the source, or a program of the lab, has ended by itself.
         """
         now = self.clock.now()
@@ -118,10 +118,10 @@ class Watch:
         return Period(at, self._reading(at))
 
     def wait_until(self, at: Seconds) -> None:
-        """Let time pass.
+        """Wait.
 
         Raises:
-            Stopped: somebody asked to stop.
+            Stopped: a stop was requested.
         """
         while True:
             if self._stop.asked:

@@ -1,8 +1,8 @@
 """Control exchange: from a host's report to the controller's directive, over real UDP sockets.
 
-Three exchanges, each by the clock of the hosts: a first backlog is granted; a slice that is given
-up is granted to the next sender; and the loop's own share, from a datagram's arrival to the
-directive's departure. The goal is a p99 of 1 ms. The wire is the loopback interface.
+Three exchanges, each by the clock of the hosts: a first backlog is granted; a released slice is
+granted to the next sender; and the loop's own share, from a datagram's arrival to the directive's
+departure. The goal is a p99 of 1 ms. The wire is the loopback interface.
 """
 
 import argparse
@@ -53,7 +53,7 @@ class Row:
 
 
 class Host:
-    """A host with a socket of its own."""
+    """A host with its own socket."""
 
     def __init__(self, index: int, topology: Topology, port: int, master: bytes) -> None:
         self.index, self._digest = index, topology.hosts_digest()
@@ -71,7 +71,7 @@ class Host:
         self.hear(Mode.CLOSED)
 
     def patience(self, seconds: float) -> None:
-        """Wait so long for each message, and no longer."""
+        """Set the timeout for each message."""
         self._socket.settimeout(seconds)
 
     def report(self, destination: int | None, gave_up: int = 0) -> None:
@@ -80,7 +80,7 @@ class Host:
         self._send(Report(self._header(), Flag.NONE, self._heard, gave_up, waiting))
 
     def hear(self, mode: Mode) -> Directive:
-        """Wait for a directive of a mode that has not been heard."""
+        """Wait for a new directive of a mode."""
         while True:
             message = self._received()
             self._epoch = message.header.epoch
@@ -111,7 +111,7 @@ def running_loop(topology: Topology) -> Iterator[tuple[Path, bytes]]:
     with tempfile.TemporaryDirectory() as name:
         folder, key = Path(name), new_master()
         (folder / "key").write_bytes(key)
-        # Slices long enough that none ends by itself, and nobody is dropped for being quiet.
+        # Slices long enough that none ends by itself, and no host is dropped for silence.
         times = {"slice": "10ms", "drop": "50s"}
         places = {"topology": "topology", "key": "key", "run_dir": name}
         raw = {"listen": "127.0.0.1:0", **times, **places}
@@ -128,7 +128,7 @@ def running_loop(topology: Topology) -> Iterator[tuple[Path, bytes]]:
 
 
 def wait_for(path: Path) -> Snapshot:
-    """Return the first statistics that say where the loop listens."""
+    """Return the first statistics with the loop's address."""
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         with suppress(ControllerError):
@@ -153,7 +153,7 @@ def first_backlogs(host: Host, sink: int, count: int) -> list[int]:
 
 
 def handovers(one: Host, other: Host, sink: int, count: int) -> list[int]:
-    """Time slices that are given up until the next sender has its directive, in ns."""
+    """Time from the release of a slice until the next sender has its directive, in ns."""
     took = []
     one.report(sink)
     granted = one.hear(Mode.SLICE)
@@ -169,7 +169,7 @@ def handovers(one: Host, other: Host, sink: int, count: int) -> list[int]:
 
 
 def measure(hosts: int, count: int) -> list[Row]:
-    """Measure all exchanges with so many hosts joined."""
+    """Measure all exchanges with a number of joined hosts."""
     topology = star_topology(hosts, "1Gbps")
     with running_loop(topology) as (stats_file, key):
         port = wait_for(stats_file).values["port"]
@@ -195,7 +195,7 @@ def _row(exchange: str, hosts: int, took: Sequence[int], *, realtime: bool) -> R
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, and say by the exit code whether the goal was reached."""
+    """Measure and print; exit with 1 if the goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--hosts", type=int, nargs="+", default=[5, 256], help="at least 3")
     parser.add_argument("--count", type=int, default=2000, help="exchanges of each kind")

@@ -1,4 +1,4 @@
-"""Directives under a flood: how late the controller answers reports while forged messages arrive.
+"""Directives under a flood: the controller's delay in answering reports under forged messages.
 
 The loop, with all hosts joined, answers the reports of one of them: first alone, then while
 programs in C (`make -C xco/core load`) send over the loopback interface, 64 datagrams a system
@@ -6,9 +6,9 @@ call, as fast as the kernel takes them. ``forged`` are reports with a wrong auth
 reach the program; ``noise`` is dropped by the socket's filter. ``max_ms`` is the loop's own time,
 from a report's arrival in the kernel to its directive. A report that finds the socket's buffer full
 is lost; the host repeats it after 5 ms, a heartbeat, and it is counted in ``repeated``.
-``host_max_ms`` is the host's time from its first report to the directive, and has these repetitions
-in it, and what the host's own process waits for a CPU. The goal is that a flood adds at most 1 ms
-to ``max_ms``.
+``host_max_ms`` is the host's time from its first report to the directive, and includes these
+repetitions, and the waits of the host's own process for a CPU. The goal is that a flood adds at
+most 1 ms to ``max_ms``.
 """
 
 import argparse
@@ -36,7 +36,7 @@ HEARTBEAT_S = 0.005
 
 @dataclass(frozen=True)
 class Row:
-    """What one kind of flood did."""
+    """Effect of one kind of flood."""
 
     flood: str
     hosts: int
@@ -49,19 +49,19 @@ class Row:
     sent_per_s: int
     """Datagrams of the flood that the kernel took."""
     forged_per_s: int
-    """Messages that the program dropped for their authenticator."""
+    """Messages that the program dropped because of their authenticator."""
     realtime: bool
 
 
 def datagram(kind: str) -> bytes:
-    """Return what a kind of flood consists of."""
+    """Return the datagrams of a kind of flood."""
     forged = Report(Header(0, 2**62, 2**64 - 1, now_ns()), Flag.NONE, 0, 0)
     return encode(forged, bytes(32)) if kind == "forged" else bytes(96)
 
 
 @contextmanager
 def flooding(port: int, kind: str, senders: int) -> Iterator[list[int]]:
-    """Flood meanwhile; the list has the datagrams a second of each sender afterwards."""
+    """Flood within the context; afterwards the list has each sender's datagrams per second."""
     words = [str(BUILD / "xco-flood"), str(port), datagram(kind).hex()]
     count, rates = 0 if kind == "none" else senders, list[int]()
     processes = [subprocess.Popen(words, stdout=-1, text=True) for _ in range(count)]
@@ -76,7 +76,7 @@ def flooding(port: int, kind: str, senders: int) -> Iterator[list[int]]:
 
 
 def backlogs(host: Host, sink: int, count: int) -> tuple[list[int], int]:
-    """Time reports of a backlog until they are granted, in ns; also how many were repeated."""
+    """Time reports of a backlog until they are granted, in ns; also count repeated ones."""
     took, repeated = [], 0
     for _ in range(count):
         began = now_ns()
@@ -91,7 +91,7 @@ def backlogs(host: Host, sink: int, count: int) -> tuple[list[int], int]:
 
 
 def give_up(host: Host, sequence: int) -> None:
-    """Give a slice up, again at each heartbeat, until the controller has heard it."""
+    """Release a slice, again at each heartbeat, until the controller has received that."""
     host.report(None, sequence)
     while heard(host, Mode.CLOSED) is None:
         host.report(None, sequence)
@@ -137,7 +137,7 @@ def measure(kind: str, hosts: int, count: int, senders: int) -> Row:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure all kinds; 1 where a flood adds more than the goal."""
+    """Measure all kinds; return 1 if a flood adds more than the goal."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--hosts", type=int, default=256)
     parser.add_argument("--count", type=int, default=2000, help="reports to answer")

@@ -1,18 +1,17 @@
-"""The whole controller under load: messages a second and core, and how fast a report is answered.
+"""The whole controller under load: messages per second and core, and reaction times to reports.
 
 A program in C (`make -C xco/core load`) plays all hosts over loopback UDP, with authentic messages,
 against the real xco-controller with real-time priority. The network is that of
 `benchmarks.xco.controller.scheduler` (`tree`: 20 hosts a rack, 10 racks a row, 1 and 10 Gb/s). In
 each rack 17 hosts always have something to send to the other half of the network and report every
-heartbeat; one asks for a link that is free, uses its turn for 1 to 3 ms, and gives it up. A
-reaction is the time from that host's report to the receipt of the directive that answers it, by the
-kernel's stamp.
+heartbeat; one requests a free link, uses its turn for 1 to 3 ms, and releases it. A reaction is the
+time from that host's report to the receipt of the directive that answers it, by the kernel's stamp.
 
 The controller's CPU time is that of its process, with the kernel's part. Messages are those that it
 read and sent, by its counters, from the generator's start to its end. With two or more CPUs the
-controller runs on the first and the generator on the last. `reports` is what was sent of what the
-heartbeat asks for: far below 100 % the generator was saturated. `lost` counts wishes that were not
-answered within 100 ms.
+controller runs on the first and the generator on the last. `reports` is the sent share of those
+that the heartbeat requires: far below 100 % the generator was saturated. `lost` counts requests
+without an answer within 100 ms.
 """
 
 import argparse
@@ -50,7 +49,7 @@ MESSAGES: Final = (
     "directives_sent",
     "welcomes_sent",
 )
-"""What the controller received and sent, by its counters."""
+"""The controller's counters of received and sent messages."""
 HEARTBEAT_US: Final = 5000
 PATIENCE_S: Final = 10.0
 SIZES: Final = (64, 256, 1024, 4800)
@@ -64,7 +63,7 @@ STRATEGIES: Final[dict[str, dict[str, object]]] = {
 
 @dataclass(frozen=True)
 class Load:
-    """What one run measured; times are of the window, shares of what was asked for or of a core."""
+    """Results of one run; times are of the window, shares of the requests or of a core."""
 
     hosts: int
     strategy: str
@@ -142,7 +141,7 @@ def _statistics(folder: Path) -> Snapshot:
 
 
 def _statistics_since(folder: Path, since_ns: int) -> Snapshot:
-    """Return what was published after an instant: a flooded controller publishes nothing."""
+    """Return the statistics published after an instant: a flooded controller publishes nothing."""
     deadline = time.monotonic() + PATIENCE_S
     while (found := _statistics(folder)).updated_ns < since_ns and time.monotonic() < deadline:
         time.sleep(0.01)

@@ -4,13 +4,13 @@ Side by side on the same demands, Poisson as in Fastpass's benchmark (sizes expo
 10 slices, destinations drawn evenly) at 90 % load: the compiled scheduler, event by event, under
 both policies; Algorithm 1 as published, in C, with whole contention groups;
 and the oracle, which is Algorithm 1 in Python. `star` is one switch without a bottleneck, as
-Fastpass has it; `tree` is the paper's (20 hosts a rack, 10 racks a row, 1 and 10 Gb/s), where the
-busiest link is at 90 %; `greedy` is the same tree when every host always has something for eight
-others, which is what coordination is for, and where contention groups are large.
+Fastpass has it; `tree` is the paper's (20 hosts a rack, 10 racks a row, 1 and 10 Gb/s) with the
+busiest link at 90 %; `greedy` is the same tree when every host always has something for eight
+others. That is the case that coordination is made for, with large contention groups.
 
-All but the oracle is measured by a program in C (`make -C xco/core bench`): a decision is a grant,
-and its cost has the driver's bookkeeping of demands in it. Rates are by the CPU time that the
-program had; latencies by the clock, so their maximum has whatever else the machine did.
+A program in C (`make -C xco/core bench`) measures all but the oracle: a decision is a grant, and
+its cost includes the driver's bookkeeping of demands. Rates are by the program's CPU time;
+latencies by the clock, so their maximum includes other work of the machine.
 """
 
 import argparse
@@ -47,12 +47,12 @@ SLICE_NS: Final = 2_000_000
 SEED: Final = 1
 MOST_OF_PUBLISHED: Final = {"star": 50_000, "tree": 50_000, "greedy": 4800}
 MOST_OF_ORACLE: Final = {"star": 4800, "tree": 4800, "greedy": 1024}
-"""Hosts, by network: beyond, they do not get past filling their queues."""
+"""Maximum number of hosts, by network: with more, the run ends before the queues are full."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What one scheduler costs at one size."""
+    """Cost of one scheduler at one size."""
 
     hosts: int
     network: str
@@ -111,7 +111,7 @@ class Oracle:
         self.took_ns: list[int] = []
 
     def run(self, demands: Iterator[tuple[int, int, int, int]], seconds: float) -> None:
-        """Go on until so much time has passed, or demands and slices are used up."""
+        """Continue until the time is over, or demands and slices are used up."""
         deadline = time.monotonic() + seconds
         for at, host, destination, slices in demands:
             while self._ends and self._ends[0][0] <= at:
@@ -154,7 +154,7 @@ class Oracle:
 
 
 def measure_oracle(hosts: int, network: str, seconds: float) -> Cost:
-    """Measure Algorithm 1 in Python for so long, from empty queues on: that is in its favour."""
+    """Measure Algorithm 1 in Python for some time, from empty queues on, which favours it."""
     lines = _bench("demands", network, hosts, seconds).splitlines()
     oracle = Oracle(topology_of(hosts, network))
     oracle.run((_demand(line) for line in lines), seconds)
@@ -197,7 +197,7 @@ def topology_of(hosts: int, network: str) -> Topology:
 
 
 def costs(sizes: list[int], seconds: float) -> Iterator[Cost]:
-    """Yield what each scheduler costs at each size, on both networks."""
+    """Yield the cost of each scheduler at each size, on both networks."""
     for network, hosts in product(MOST_OF_ORACLE, sizes):
         for what in COMPILED:
             if what != "published" or hosts <= MOST_OF_PUBLISHED[network]:

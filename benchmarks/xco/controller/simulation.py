@@ -31,7 +31,7 @@ class Row:
     setup: str
     strategy: str
     policy: str | None
-    """How the scheduler chose; None where there was none."""
+    """The scheduler's policy; None if there was none."""
     engine: str | None
     """native: the compiled scheduler; python: Algorithm 1 as printed."""
     hosts: int
@@ -39,9 +39,9 @@ class Row:
     tcp: int
     loss: float
     bottleneck_loss: float
-    """Of the layer that loses most."""
+    """Of the layer with the largest loss."""
     bottleneck_use: float
-    """Of the layer that is used most, but for the hosts' own links."""
+    """Of the most used layer, except for the hosts' own links."""
     goodput_gbps: float
     application_gbps: float
     tcp_mbps: float | None
@@ -59,7 +59,7 @@ class Row:
 
 
 def small() -> Iterator[Row]:
-    """Run the paper's two set-ups, on which the real lab can be compared with."""
+    """Run the paper's two set-ups, for comparison with the real lab."""
     for strategy in STRATEGIES:
         for senders in range(1, 6):
             yield _row("incast", strategy, setup="incast", senders=senders, seconds=0.5)
@@ -70,7 +70,7 @@ def small() -> Iterator[Row]:
 
 
 def large(rows: Iterable[int] = ROWS) -> Iterator[tuple[Row, Result]]:
-    """Run the paper's tree with so many rows."""
+    """Run the paper's tree with a number of rows."""
     for strategy in STRATEGIES:
         for count in rows:
             yield _measured("tree", strategy, rows=count, seconds=0.4)

@@ -1,6 +1,6 @@
-"""What classifying costs who sends: CPU a packet without a coordinator, with u32, with BPF.
+"""Cost of classification for the sender: CPU per packet without a coordinator, with u32, with BPF.
 
-"queues" is the way through the gates' queues alone, one of each, with nothing that classifies.
+"queues" is the path through the gates' queues alone, one of each, without a classifier.
 
 One process sends UDP packets over a veth pair to 1, 64 and 256 addresses of 64 hosts in turn; the
 far end drops them by their MAC address. Ways take turns within each repetition. Needs root and a
@@ -44,7 +44,7 @@ READY_S: Final = 10.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure every way at every count; the exit code tells whether BPF met its goal everywhere."""
+    """Measure every way at every count; the exit code is 0 if BPF meets its goal everywhere."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.xco.gates.classify", description=__doc__
     )
@@ -69,12 +69,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def above(found: dict[tuple[str, int], list[float]], count: int) -> float:
-    """Return by how much BPF costs more than nothing, in ns."""
+    """Return the additional cost of BPF over nothing, in ns."""
     return statistics.median(found["bpf", count]) - statistics.median(found["none", count])
 
 
 def measured(way: str) -> Iterator[tuple[int, float]]:
-    """Yield counts of destinations, and what a packet to one of them costs, in ns."""
+    """Yield counts of destinations, and the cost of a packet to one of them, in ns."""
     with tempfile.TemporaryDirectory() as folder, rig("xcobc") as bench:
         sender = Path(folder, "sender")
         subprocess.run(["cc", "-O2", "-o", sender, SOURCE], check=True)  # noqa: S607  our own
@@ -85,7 +85,7 @@ def measured(way: str) -> Iterator[tuple[int, float]]:
 
 
 def prepare(bench: Rig) -> None:
-    """Give the addresses a way out, and a MAC address that nobody has."""
+    """Give the addresses a route, and a MAC address that no host has."""
     ip = ["ip", "-n", bench.near]
     subprocess.run([*ip, "route", "add", f"{FIRST}/23", "dev", "e0"], check=True)
     for number in range(max(DESTINATIONS)):
@@ -114,7 +114,7 @@ def coordinated(bench: Rig, way: str) -> Iterator[None]:
 
 
 def network() -> str:
-    """Return a switch with our host, the controller's, and 64 of four addresses each."""
+    """Return a switch with this host, the controller's, and 64 of four addresses each."""
     hosts = [("a", [HOST]), ("k", [CONTROLLER_ADDRESS])]
     hosts += [
         (f"h{number}", [str(FIRST + number + HOSTS * k) for k in range(4)])
@@ -126,7 +126,7 @@ def network() -> str:
 
 
 def cost(bench: Rig, sender: Path, count: int) -> float:
-    """Return what a packet costs once every address has its queue, in ns."""
+    """Return the cost of a packet once every address has its queue, in ns."""
     command = ["ip", "netns", "exec", bench.near, str(sender), str(FIRST), str(count)]
     for packets in (PACKETS, PACKETS):
         done = subprocess.run(

@@ -1,6 +1,6 @@
-// Sends UDP packets to addresses in turn, and says what one costs its CPU: FIRST COUNT PACKETS BYTES.
+// Sends UDP packets to addresses in turn, and prints the CPU cost of one: FIRST COUNT PACKETS BYTES.
 //
-// Prints ns a packet, the least of twelve rounds: what else runs only adds to it.
+// The cost is in ns per packet, the least of twelve rounds: other work only adds to it.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ static double cpu_ns(void) {
     return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
-// Sends so many packets, each to the next address; returns what one cost.
+// Sends the packets, each to the next address; returns the cost of one.
 static double send_round(int out, struct mmsghdr *messages, unsigned count, long packets) {
     double begun = cpu_ns();
     for (long sent = 0; sent < packets; sent += BATCH) {

@@ -1,8 +1,8 @@
-"""What the BPF programs cost a packet: naming a class for a tree of queues, or giving a time to fq.
+"""Cost of the BPF programs per packet: naming a class for a tree of queues, or a time for fq.
 
 The kernel runs each program alone on frames to 1, 64 and 256 addresses of 64 hosts
-(BPF_PROG_TEST_RUN); the queues behind it are not part of it. Then two threads give times at one
-gate, and at two. Ways take turns within each repetition. Needs root and a compiler.
+(BPF_PROG_TEST_RUN), without the queues behind it. Then two threads give times at one gate, and at
+two. Ways take turns within each repetition. Needs root and a compiler.
 """
 
 import argparse
@@ -27,7 +27,7 @@ HOSTS, REPEAT, FRAMES = 64, 20_000, 16
 FIRST: Final = IPv4Address("10.77.2.0")
 RATE_BPS: Final = 10**12
 HORIZON_NS: Final = 3600 * 10**9
-"""Nothing is dropped: that would cost less."""
+"""A limit that drops nothing: drops would cost less."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measured(programs: Programs, way: str) -> Iterator[tuple[str, float]]:
-    """Yield what was measured and its cost, ns a packet."""
+    """Yield each measurement and its cost, ns per packet."""
     for host in range(HOSTS):
         programs.pace(host, RATE_BPS)
     for count in DESTINATIONS:
@@ -71,12 +71,12 @@ def measured(programs: Programs, way: str) -> Iterator[tuple[str, float]]:
 
 
 def cost(programs: Programs, address: str) -> float:
-    """Return what a packet to an address costs, ns."""
+    """Return the cost of a packet to an address, ns."""
     return programs.run(frame(address), repeat=REPEAT).took_ns
 
 
 def together(programs: Programs, *addresses: IPv4Address) -> float:
-    """Return what a packet costs while other CPUs send too, ns."""
+    """Return the cost of a packet while other CPUs send too, ns."""
     costs: list[float] = []
     threads = [
         threading.Thread(

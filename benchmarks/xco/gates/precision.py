@@ -1,10 +1,10 @@
 """How precise gates are: packets that leave after their slice's end, and the delay of its start.
 
 A sender that never stops waits behind the gate of a real coordinator, which gets a slice every few
-milliseconds. Arrivals are stamped by the kernel at the far end of the veth pair, so the figures
-hold the whole way: the clock's offset, the wake-up, the netlink change, the queue and the wire.
-Goals: at most 0.1 % of packets after the end, and the first packet within 100 us of the start in
-99 % of slices.
+milliseconds. The kernel stamps arrivals at the far end of the veth pair, so the figures include the
+whole path: the clock's offset, the wake-up, the netlink change, the queue and the wire. Goals: at
+most 0.1 % of packets after the end, and the first packet within 100 us of the start in 99 % of
+slices.
 """
 
 import argparse
@@ -26,24 +26,25 @@ LATE_GOAL = 0.001
 START_GOAL_US = 100.0
 LEAD_NS = 1_500_000
 LEAST_LEAD_NS = 500_000
-"""A directive that this program sent later than this before its slice says nothing of the gate."""
+"""A directive that this program sent later than this before its slice says nothing about the
+gate."""
 COORDINATORS_PRIORITY = 50
 US = 1000
 
 
 @dataclass(frozen=True)
 class Precision:
-    """What was measured; times in us."""
+    """Results; times in us."""
 
     slices: int
     empty: int
     skipped: int
-    """Slices whose directive this program sent too late."""
+    """Slices with a directive that this program sent too late."""
     packets: int
     late_share: float
     """Of the packets: those that arrived after the end of their slice."""
     overshoot_p50_us: float
-    """Of the slices: by how much the last packet came after the end; negative: before it."""
+    """Of the slices: delay of the last packet after the end; negative: before it."""
     overshoot_p99_us: float
     latest_us: float
     start_p50_us: float
@@ -55,19 +56,19 @@ class Precision:
     """Both clocks are one, so that this is the error of the estimate."""
     flow_ready_ms: float
     timer_p50_us: float
-    """By how much a thread that only sleeps, of the coordinator's priority, wakes late here."""
+    """Wake-up delay of a thread of the coordinator's priority that only sleeps."""
     timer_p99_us: float
     load: float
     """Of the machine, over the last minute."""
 
     @property
     def reached(self) -> bool:
-        """Whether both goals are."""
+        """Whether both goals are met."""
         return self.late_share <= LATE_GOAL and self.start_p99_us <= START_GOAL_US
 
 
 def main() -> None:
-    """Measure, print, and fail where a goal is missed and that was asked for."""
+    """Measure and print; fail on a missed goal if requested."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--slice-ms", type=float, default=2.0)
@@ -86,7 +87,7 @@ def main() -> None:
 
 
 def measure(seconds: float, slice_ns: int, times: dict[str, str]) -> Precision:
-    """Run the coordinator on a rig of its own and give it slices, every second one free."""
+    """Run the coordinator on a separate rig and give it slices, every second one free."""
     timer = _lateness_of_timers(seconds / 2, slice_ns)
     with rig("xcogb") as bench:
         capture, stand_in = bench.capture(), bench.stand_in()
@@ -105,7 +106,7 @@ def measure(seconds: float, slice_ns: int, times: dict[str, str]) -> Precision:
 
 
 def _lateness_of_timers(seconds: float, step_ns: int) -> list[float]:
-    """Return by how many us a real-time thread that only sleeps wakes late, in order."""
+    """Return the sorted wake-up delays of a real-time thread that only sleeps, in us."""
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(COORDINATORS_PRIORITY))
     due = time.monotonic_ns() + step_ns
     late = []
@@ -119,7 +120,7 @@ def _lateness_of_timers(seconds: float, step_ns: int) -> list[float]:
 
 @dataclass
 class Slices:
-    """What was directed, and what arrived."""
+    """Directives sent, and packets that arrived."""
 
     bounds: list[tuple[int, int]]
     arrivals: list[int]
@@ -152,7 +153,7 @@ def _sleep_until(instant_ns: int) -> None:
 
 
 def _all(capture: Capture) -> list[int]:
-    """Take everything that waits: the sender goes on, so what is taken may not end by itself."""
+    """Take everything that waits: the sender continues, so arrivals may not end by themselves."""
     stamps: list[int] = []
     while batch := capture.take():
         stamps += [at for at, _, _ in batch]

@@ -39,7 +39,7 @@ void programs_close(struct xco_classifier *programs) {
     free(programs);
 }
 
-// Puts an IPv4 address, in network order, at a host with this gate.
+// Assigns an IPv4 address, in network order, to a host with this gate.
 int programs_place(struct xco_classifier *programs, uint32_t address, uint16_t host,
                    unsigned gate) {
     struct xco_place place = {.kind = XCO_PLACE_IP, .vlan = XCO_ANY_VLAN};
@@ -49,8 +49,8 @@ int programs_place(struct xco_classifier *programs, uint32_t address, uint16_t h
     return xco_classifier_place(programs, &place, host);
 }
 
-// Runs a program on a frame so many times; returns its verdict, or a negative errno. `tstamp` is
-// what the frame's time of departure is before and after, `ns` what a run took on average.
+// Runs a program on a frame repeatedly; returns its action, or a negative errno. `tstamp` is
+// the frame's time of departure before and after, `ns` the mean time of a run.
 int programs_run(struct xco_classifier *programs, const void *frame, uint32_t bytes, int repeat,
                  uint64_t *tstamp, uint32_t *ns) {
     static _Thread_local uint8_t after[FRAME_BYTES];
@@ -68,7 +68,7 @@ int programs_run(struct xco_classifier *programs, const void *frame, uint32_t by
     return (int)options.retval;
 }
 
-// Reads a queue: its next time of departure, rate, bytes that were given a time, bytes dropped.
+// Reads a queue: its next time of departure, rate, bytes with an assigned time, bytes dropped.
 void programs_read(const struct xco_classifier *programs, unsigned queue, uint64_t values[4]) {
     const struct xco_pace *pace = &programs->paces[queue];
     values[0] = __atomic_load_n(&pace->next_ns, __ATOMIC_ACQUIRE);
@@ -77,7 +77,7 @@ void programs_read(const struct xco_classifier *programs, unsigned queue, uint64
     values[3] = __atomic_load_n(&pace->dropped_bytes, __ATOMIC_ACQUIRE);
 }
 
-// Returns what the coordinator reads of a queue at an instant: bytes that wait.
+// Returns the bytes that wait in a queue at an instant, as the coordinator reads them.
 uint64_t programs_waiting(const struct xco_classifier *programs, unsigned queue, int64_t now_ns) {
     struct xco_passage passage = xco_classifier_passage(programs, queue, now_ns);
     return passage.entered - passage.left;

@@ -1,7 +1,7 @@
 """The coordinator's BPF programs, run on single frames by the kernel (BPF_PROG_TEST_RUN).
 
-Needs root, a compiler and libbpf's headers, and no queues: what fq would do with a time of
-departure is not part of it.
+It needs root, a compiler and libbpf's headers. It uses no queues: fq's handling of a time of
+departure is not included.
 """
 
 import ctypes
@@ -27,7 +27,7 @@ OUTSIDE, NEWCOMERS, SMALL, CONTROL = 64, 65, 66, 67
 
 @dataclass(frozen=True)
 class Queue:
-    """How a queue stands: times are of CLOCK_MONOTONIC."""
+    """State of a queue: times are of CLOCK_MONOTONIC."""
 
     next_ns: int
     rate_bps: int
@@ -37,7 +37,7 @@ class Queue:
 
 @dataclass(frozen=True)
 class Ran:
-    """What a program did with a frame: its verdict, the frame's time of departure, its own time."""
+    """A program's result for a frame: its action, the frame's time of departure, its run time."""
 
     verdict: int
     departs_ns: int
@@ -45,10 +45,10 @@ class Ran:
 
 
 def build(folder: Path) -> ctypes.CDLL:
-    """Compile what runs the programs.
+    """Compile the runner of the programs.
 
     Raises:
-        CalledProcessError: the compiler has said why.
+        CalledProcessError: the compiler failed; it prints the reason.
     """
     library = folder / "programs.so"
     sources = [HERE / "programs.c", CORE / "qdisc/classifier.c"]
@@ -74,7 +74,7 @@ class Programs:
         """Load them.
 
         Raises:
-            OSError: the kernel refuses, or they are not built.
+            OSError: the kernel rejects them, or they are not built.
         """
         self._library = library
         file = str(find(CLASSIFIER)).encode()
@@ -89,7 +89,7 @@ class Programs:
         self._library.programs_close(self._programs)
 
     def place(self, address: str, host: int, gate: int) -> None:
-        """Put an address at a host that has this gate."""
+        """Assign an address to a host with this gate."""
         number = int.from_bytes(IPv4Address(address).packed, "little")
         assert self._library.programs_place(self._programs, number, host, gate) == 0
 
@@ -100,18 +100,18 @@ class Programs:
         self._library.xco_classifier_pace(self._programs, queue, rate, ctypes.c_int64(now))
 
     def reset(self, queue: int) -> None:
-        """Begin a gate anew, as for another host."""
+        """Reset a gate, as for another host."""
         self._library.xco_classifier_reset(self._programs, queue)
 
     def run(self, frame: bytes, *, wanted_ns: int = 0, repeat: int = 1) -> Ran:
-        """Give the program a frame that its socket wants to depart at a time, or at any."""
+        """Run the program on a frame with the socket's time of departure, or without one."""
         departs, took = ctypes.c_uint64(wanted_ns), ctypes.c_uint32()
         rest = repeat, ctypes.byref(departs), ctypes.byref(took)
         verdict = self._library.programs_run(self._programs, frame, len(frame), *rest)
         return Ran(verdict, departs.value, took.value)
 
     def queue(self, number: int) -> Queue:
-        """Return how a queue stands."""
+        """Return the state of a queue."""
         values = (ctypes.c_uint64 * 4)()
         self._library.programs_read(self._programs, number, values)
         return Queue(*values)
@@ -126,7 +126,7 @@ class Programs:
 def loaded(
     library: ctypes.CDLL, *, paced: bool = True, hosts: int = 64, horizon_ns: int = 50_000_000
 ) -> Iterator[Programs]:
-    """Load the programs for a while."""
+    """Load the programs for the duration of the context."""
     programs = Programs(library, paced=paced, hosts=hosts, horizon_ns=horizon_ns)
     try:
         yield programs

@@ -1,7 +1,7 @@
-"""One host with gates, and a far end that captures and directs: gates are tested on it.
+"""Test rig for gates: one host with gates, and a far end that captures and directs.
 
 Two namespaces joined by a veth pair without offloads: ``e0`` in the first is the host's outgoing
-interface, the second holds the receivers and a controller that says what the caller wants.
+interface, the second holds the receivers and a controller that sends the caller's messages.
 """
 
 import contextlib
@@ -55,14 +55,14 @@ SO_SNDBUFFORCE: Final = 32
 SO_RCVBUFFORCE: Final = 33
 PAYLOAD: Final = 1400
 PATIENCE_S: Final = 40.0
-"""How long anything is waited for: a busy machine is slow."""
+"""Timeout of all waits: a busy machine is slow."""
 CLOSE_NS: Final = 5_000
-"""Two readings of clocks that are no farther apart than this were not interrupted."""
+"""Two clock readings no farther apart than this were not interrupted."""
 LONG_SILENCE_NS: Final = 30_000_000_000
-"""Longer than this program stands still: the coordinator falls back only where a test wants it."""
+"""Longer than any stall of this program: the coordinator falls back only if a test wants it."""
 ROOM_BYTES: Final = 200_000
 DEEP_ROOM_BYTES: Final = 4_000_000
-"""What the kernel keeps for a sender, by its own count; a V2V flow's queue holds as much."""
+"""The kernel's buffer for a sender, by its own count; a V2V flow's queue holds as much."""
 SENDER: Final = f"""
 import socket, sys, time
 source, to, rate, size, count, room = sys.argv[1:]
@@ -82,8 +82,8 @@ while not count or sent < count:
     if rate:
         time.sleep(0.001)
 """
-"""Sends numbered datagrams: SOURCE DESTINATION PACKETS_PER_S (0: as many as go) BYTES COUNT (0: for
-ever) ROOM. After it stood still it sends at most 64 of those that it missed."""
+"""Sends numbered datagrams: SOURCE DESTINATION PACKETS_PER_S (0: no limit) BYTES COUNT (0: no end)
+ROOM. After a stall it sends at most 64 of those that it missed."""
 TOPOLOGY: Final = f"""
 [switch.s]
 [host.a]
@@ -106,7 +106,7 @@ capacity = "{LINE_BPS}"
 
 @dataclass
 class StandIn:
-    """A controller that does as the caller says; `skew_ns` is how far its clock is ahead."""
+    """A controller under the caller's direction; `skew_ns` is how far its clock is ahead."""
 
     socket: socket.socket
     epoch: int = 1
@@ -126,7 +126,7 @@ class StandIn:
         return time.monotonic_ns() + self.skew_ns
 
     def hear(self, seconds: float = 0.0) -> None:
-        """Take what has arrived, waiting so long for the first; answers each HELLO."""
+        """Take what has arrived, with a timeout for the first message; answer each HELLO."""
         while select.select([self.socket], [], [], seconds)[0]:
             datagram, ancillary, _, self.peer = self.socket.recvmsg(2048, 64)
             self._take(decode(datagram, KEYS.up), arrived_ns(ancillary))
@@ -152,7 +152,7 @@ class StandIn:
         self.send(encode(Welcome(self._header(), *rest), KEYS.down))
 
     def allow_silence(self, silence_ns: int) -> None:
-        """Change how long the coordinator waits for a directive, now and at each HELLO."""
+        """Change the coordinator's timeout for directives, now and at each HELLO."""
         self.silence_ns = silence_ns
         self.welcome()
 
@@ -169,15 +169,15 @@ class StandIn:
         return directive
 
     def send(self, datagram: bytes) -> None:
-        """Send bytes to the coordinator that was heard."""
+        """Send bytes to the coordinator that reported."""
         assert self.peer is not None
         self.socket.sendto(datagram, self.peer)
 
     def wait_for(self, holds: Callable[[], Any], seconds: float = PATIENCE_S) -> None:
-        """Hear until something holds.
+        """Receive until a condition holds.
 
         Raises:
-            TimeoutError: it does not in time.
+            TimeoutError: it does not hold in time.
         """
         deadline = time.monotonic() + seconds
         while not holds():
@@ -189,10 +189,10 @@ class StandIn:
     def keep_until(
         self, holds: Callable[[], Any], mode: Mode, *permits: Permit, seconds: float = PATIENCE_S
     ) -> None:
-        """Repeat a directive until something holds.
+        """Repeat a directive until a condition holds.
 
         Raises:
-            TimeoutError: it does not in time.
+            TimeoutError: it does not hold in time.
         """
         deadline = time.monotonic() + seconds
         while not holds():
@@ -208,15 +208,15 @@ class StandIn:
             self.direct(mode, 0, 0, *permits)
 
     def keep_through(self, reports: int, mode: Mode, *permits: Permit) -> None:
-        """Repeat a directive until so many reports arrive that were sent after this call."""
+        """Repeat a directive until a number of reports arrive that were sent after this call."""
         self.keep_until(partial(self.has_news, time.monotonic_ns(), reports), mode, *permits)
 
     def hear_through(self, reports: int) -> None:
-        """Hear, and say nothing, until so many reports arrive that were sent after this call."""
+        """Receive until a number of reports arrive that were sent after this call."""
         self.wait_for(partial(self.has_news, time.monotonic_ns(), reports))
 
     def has_news(self, since_ns: int, reports: int) -> bool:
-        """Whether so many reports were sent after an instant, by the coordinator's clock."""
+        """Whether a number of reports were sent after an instant, by the coordinator's clock."""
         newest = self.reports[-reports:]
         return len(newest) == reports and newest[0].header.sent_ns > since_ns
 
@@ -230,8 +230,8 @@ def arrived_ns(ancillary: list[tuple[int, int, bytes]]) -> int:
 def wall_offset_ns(tries: int = 20) -> int:
     """Return the wall clock less CLOCK_MONOTONIC, by the closest of some pairs of readings.
 
-    What passes between the two lets arrivals seem late, and never early: a coordinator's estimate
-    of this clock leaves such exchanges out.
+    Time between the two readings makes arrivals seem late, and never early: a coordinator's
+    estimate of this clock leaves such exchanges out.
     """
     closest = most = 1 << 62
     for _ in range(tries):
@@ -246,7 +246,7 @@ def wall_offset_ns(tries: int = 20) -> int:
 
 
 class Capture:
-    """Stamps what arrives at a receiver, in the kernel."""
+    """A receiver with the kernel's timestamps of arrivals."""
 
     def __init__(self, receiver: socket.socket) -> None:
         self._socket = receiver
@@ -255,7 +255,7 @@ class Capture:
         """Return (arrival in ns of this machine's CLOCK_MONOTONIC, number, source) of each."""
         began = time.monotonic_ns()
         got: list[tuple[int, int, str]] = []
-        # what goes on arriving is for the next time
+        # leave further arrivals for the next call
         while (not got or got[-1][0] < began) and select.select([self._socket], [], [], seconds)[0]:
             data, ancillary, _, source = self._socket.recvmsg(2048, 64)
             got.append((arrived_ns(ancillary), int.from_bytes(data[:8], "big"), str(source[0])))
@@ -264,7 +264,7 @@ class Capture:
 
 
 class Rig:
-    """The two namespaces, the stand-in, and what runs in them."""
+    """The two namespaces, the stand-in, and their programs."""
 
     def __init__(self, prefix: str, folder: Path, stack: ExitStack) -> None:
         self.near, self.far, self.folder = f"{prefix}-near", f"{prefix}-far", folder
@@ -281,7 +281,7 @@ class Rig:
         self.join()
 
     def join(self) -> None:
-        """Make the veth pair; after `part` it is another one of the same name."""
+        """Make the veth pair; after `part` it is a new one of the same name."""
         peer = {"ifname": "e0", "net_ns_fd": self.far}
         namespaces.configure(
             self.near, lambda ip: ip.link("add", ifname="e0", kind="veth", peer=peer)
@@ -366,11 +366,11 @@ class Rig:
 
         Args:
             source: its address.
-            to: where it sends to.
+            to: its destination.
             rate: packets/s, 0 for as many as the queue takes.
             size: of a datagram, in bytes.
             count: datagrams to send, 0 for no end.
-            room: what may wait of them, as the kernel counts.
+            room: its send buffer, as the kernel counts.
         """
         words = (source, to, *map(str, (rate, size, count, room)))
         return self.run(sys.executable, "-c", SENDER, *words)
@@ -385,7 +385,7 @@ class Running:
     log: Path
 
     def statistics(self) -> Snapshot:
-        """Return what it publishes."""
+        """Return its published statistics."""
         return read_statistics(self.config.statistics)
 
     def loop(self) -> int:
@@ -406,7 +406,7 @@ def on_time() -> Iterator[None]:
 
 @contextmanager
 def rig(prefix: str = "xcogate") -> Iterator[Rig]:
-    """Yield a rig, and take it down with all that runs in it."""
+    """Yield a rig, and remove it with all its programs."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         _remove_orphans(prefix)
         made = Rig(f"{prefix}{os.getpid()}", Path(folder), stack)
@@ -415,7 +415,7 @@ def rig(prefix: str = "xcogate") -> Iterator[Rig]:
 
 
 def _remove_orphans(prefix: str) -> None:
-    """Remove what rigs left behind that were killed."""
+    """Remove what killed rigs left behind."""
     for place in Path(namespaces.path(prefix)).parent.glob(f"{prefix}[0-9]*-*"):
         owner = place.name.removeprefix(prefix).partition("-")[0]
         if owner.isdigit() and not Path("/proc", owner).exists():

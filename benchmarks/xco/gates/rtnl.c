@@ -1,7 +1,7 @@
 // Times requests to the kernel's traffic control on an interface: DEVICE SECONDS.
 //
 // Four ways, one of each in turn, every half millisecond: a gate's TBF closed and opened, the rate of
-// an HTB class changed, and a BPF map written. Prints one line a request: way and nanoseconds.
+// an HTB class changed, and a BPF map written. Prints one line per request: way and nanoseconds.
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

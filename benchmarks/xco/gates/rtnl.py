@@ -1,9 +1,10 @@
 """How long it takes to set a gate, alone and while another namespace makes and deletes interfaces.
 
-Requests for traffic control wait for RTNL, the kernel's lock for network settings, which others
-hold as well: starting VMs makes interfaces. Four ways in turn in one run: a gate's TBF closed and
-opened (RTM_NEWQDISC), an HTB class's rate changed (RTM_NEWTCLASS), and a BPF map written. The last
-steers what comes from then on and takes no RTNL; it holds and releases nothing that waits.
+Requests for traffic control wait for RTNL, the kernel's lock for network settings, which other
+programs hold as well: starting VMs makes interfaces. Four ways in turn in one run: a gate's TBF
+closed and opened (RTM_NEWQDISC), an HTB class's rate changed (RTM_NEWTCLASS), and a BPF map
+written. The last takes no RTNL and affects only packets that arrive later; it neither holds nor
+releases waiting ones.
 """
 
 import argparse
@@ -57,7 +58,7 @@ def main() -> None:
 
 
 def measure(seconds: float) -> list[Cost]:
-    """Time all ways alone, and then beside a namespace whose interfaces come and go."""
+    """Time all ways alone, and then next to a namespace that makes and deletes interfaces."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="xco-rtnl-")))
         timer = _compile(folder)
