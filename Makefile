@@ -8,12 +8,12 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo demo-xco core shield prepared packages guests check test test-xen test-kernels lint mutants bench bench-xco deb man notebooks lock clean
 
-demo: .venv/.ready shield
+demo: .venv/.demo shield
 	$(BIN)/python -m benchmarks.demo.xtc
 	$(BIN)/python -m benchmarks.demo.policer
 
 # Under two minutes, as root: five senders to one receiver without coordination, and with it.
-demo-xco: .venv/.ready core
+demo-xco: .venv/.demo core
 	$(BIN)/python -m benchmarks.demo.xco
 
 # The compiled parts of xco, if there is a compiler; else it reports what is missing.
@@ -123,13 +123,17 @@ bench-xco: .venv/.ready core
 	$(BIN)/python -m benchmarks.xco.simulated
 	$(BIN)/python -m benchmarks.xco.controller.simulation
 
-.venv/.ready: requirements.lock pyproject.toml
-	PYTHON=$(PYTHON) sh scripts/setup.sh
+.venv/.demo: requirements.lock requirements-uv.lock pyproject.toml
+	PYTHON=$(PYTHON) sh scripts/setup.sh demo
 
-# Needs uv. The file has only hashes and versions, and names no index.
+.venv/.ready: .venv/.demo
+	sh scripts/setup.sh all
+
+# Needs uv. Hashes and versions only: no index is named in the files.
+LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
 lock:
-	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-		--no-header --group dev pyproject.toml --output-file requirements.lock
+	$(LOCK) --group dev pyproject.toml --output-file requirements.lock
+	$(LOCK) --group pyproject.toml:setup --output-file requirements-uv.lock
 
 clean:
 	rm -rf .venv build dist xco/core/build xtc/shield/shield.bpf.o

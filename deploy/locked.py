@@ -1,4 +1,4 @@
-"""Print the lock file's part for a package: the daemon's, or the additions of extras."""
+"""Prints what the daemon needs of the lock file, or what extras or groups add to that."""
 
 import re
 import sys
@@ -68,13 +68,14 @@ def added(locked: Iterable[Locked], names: Iterable[str]) -> list[Locked]:
 
 
 def names_of(extra: str, project: Path = Path("pyproject.toml")) -> set[str]:
-    """Return the requirements of an extra, by name."""
-    table = tomllib.loads(project.read_text())["project"]["optional-dependencies"]
-    return {re.split(r"[^A-Za-z0-9._-]", line)[0].lower() for line in table[extra]}
+    """Return what an extra, or a dependency group, asks for, by name."""
+    table = tomllib.loads(project.read_text())
+    lists = table["dependency-groups"] | table["project"]["optional-dependencies"]
+    return {re.split(r"[^A-Za-z0-9._-]", line)[0].lower() for line in lists[extra]}
 
 
 def main(path: str, *extras: str) -> None:
-    """Print the daemon's part of the lock file at this path, or the additions of extras."""
+    """Print the daemon's part of the lock file at this path, or what extras or groups add to it."""
     locked = list(parse(Path(path).read_text()))
     names = {name for extra in extras for name in names_of(extra)}
     for one in added(locked, names) if extras else closure(locked):
