@@ -6,7 +6,7 @@ BIN := .venv/bin
 # Tests start hundreds of processes, each of which would compile the packages again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-xco core shield prepared packages guests check test test-xen test-kernels lint mutants bench bench-xco deb man notebooks lock clean
+.PHONY: demo demo-xco core shield prepared packages guests check test test-xen test-kernels lint coverage mutants bench bench-xco deb man notebooks lock clean
 
 demo: .venv/.demo shield
 	$(BIN)/python -m benchmarks.demo.xtc
@@ -71,7 +71,11 @@ lint: .venv/.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Mutates the pure cores in a copy, one place at a time, and counts what the tests detect.
+# Which lines of the pure cores their tests reach: files with all lines reached are only counted.
+coverage: .venv/.ready core
+	HYPOTHESIS_PROFILE=coverage $(BIN)/python -m scripts.coverage
+
+# Changes the pure cores in a copy, one place at a time, and counts what the tests notice.
 mutants: .venv/.ready
 	$(BIN)/python -m scripts.mutation --list-survivors
 

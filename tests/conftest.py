@@ -1,6 +1,7 @@
 """Hypothesis profiles, a log of its own for each test, and the outcomes of support.
 
-Profiles: `gate` says the same every time, `check` less of it, `hunt` looks for new failures.
+Profiles: `gate` says the same every time, `check` and `coverage` less of it,
+`hunt` looks for new failures.
 """
 
 import os
@@ -30,6 +31,7 @@ for step in structlog.get_config()["processors"]:
 COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("gate", COMMON, derandomize=True, max_examples=100)
 settings.register_profile("check", COMMON, derandomize=True, max_examples=40)
+settings.register_profile("coverage", COMMON, derandomize=True, max_examples=10)
 settings.register_profile("hunt", COMMON, max_examples=2000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "gate"))
 
