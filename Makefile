@@ -6,7 +6,7 @@ BIN := .venv/bin
 # Tests start hundreds of processes, each of which would compile the packages again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-xco core shield prepared packages guests check test test-xen test-kernels lint coverage mutants bench bench-xco deb man notebooks lock clean
+.PHONY: demo demo-xco core shield prepared packages guests check test test-xen test-kernels lint format coverage mutants bench bench-xco deb man notebooks lock clean
 
 demo: .venv/.demo shield
 	$(BIN)/python -m benchmarks.demo.xtc
@@ -66,10 +66,16 @@ man: .venv/.ready
 notebooks: .venv/.ready
 	$(BIN)/python -m scripts.notebooks
 
+# .pre-commit-config.yaml has the same checks.
 lint: .venv/.ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	git ls-files -z '*.c' '*.h' | xargs -0 $(BIN)/clang-format --dry-run --Werror
 	$(BIN)/mypy
+
+format: .venv/.ready
+	$(BIN)/ruff format .
+	git ls-files -z '*.c' '*.h' | xargs -0 $(BIN)/clang-format -i
 
 # Which lines of the pure cores their tests reach: files with all lines reached are only counted.
 coverage: .venv/.ready core
