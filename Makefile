@@ -139,7 +139,7 @@ bench-xco: .venv/.ready core
 .venv/.ready: .venv/.demo
 	sh scripts/setup.sh all
 
-# Needs uv. Hashes and versions only: no index is named in the files.
+# Needs uv. The files have only hashes and versions, and name no index.
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
 lock:
 	$(LOCK) --group dev pyproject.toml --output-file requirements.lock

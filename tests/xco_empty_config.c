@@ -15,8 +15,8 @@ int main(void) {
     char message[256] = "";
     FILE *file = fmemopen(text, strlen(text), "r");
     bool good = file != NULL && xco_config_read(&config, file, message, sizeof message);
-    bool unknown = xco_config_host(&config, &any) == XCO_CONTROLLER &&
-                   xco_config_way(&config, 0)->count == 0;
+    bool unknown =
+        xco_config_host(&config, &any) == XCO_CONTROLLER && xco_config_way(&config, 0)->count == 0;
     printf("%s", message);
     xco_config_free(&config);
     return good && unknown ? 0 : 1;

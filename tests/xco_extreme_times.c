@@ -13,9 +13,14 @@ static struct xco_core core;
 static struct xco_command commands[XCO_COMMANDS];
 
 static void obey(uint64_t sent, uint64_t echo, uint64_t received, uint64_t start, uint64_t end) {
-    struct xco_directive directive = {.mode = XCO_RATE, .count = 1, .start_ns = start, .end_ns = end,
-                                      .echo_sent_ns = echo, .echo_received_ns = received};
-    const struct xco_header header = {.type = XCO_DIRECTIVE, .host = XCO_CONTROLLER, .sent_ns = sent};
+    struct xco_directive directive = {.mode = XCO_RATE,
+                                      .count = 1,
+                                      .start_ns = start,
+                                      .end_ns = end,
+                                      .echo_sent_ns = echo,
+                                      .echo_received_ns = received};
+    const struct xco_header header = {
+        .type = XCO_DIRECTIVE, .host = XCO_CONTROLLER, .sent_ns = sent};
     directive.entries[0] = (struct xco_permit){1, 1000000};
     xco_core_directive(&core, NOW, &header, &directive);
     (void)xco_core_decide(&core, NOW, commands);
@@ -23,9 +28,14 @@ static void obey(uint64_t sent, uint64_t echo, uint64_t received, uint64_t start
 }
 
 int main(void) {
-    const struct xco_core_config config = {.line_bps = 1000000000, .pace_ppm = 980000,
-        .guard_ns = 60000000000, .hysteresis_ns = 50000, .heartbeat_ns = 5000000,
-        .silence_ns = 50000000, .hello_ns = 100000000, .poll_open_ns = 50000};
+    const struct xco_core_config config = {.line_bps = 1000000000,
+                                           .pace_ppm = 980000,
+                                           .guard_ns = 60000000000,
+                                           .hysteresis_ns = 50000,
+                                           .heartbeat_ns = 5000000,
+                                           .silence_ns = 50000000,
+                                           .hello_ns = 100000000,
+                                           .poll_open_ns = 50000};
     const struct xco_way way = {1, {0}, {1000000}};
     for (unsigned mix = 0; mix < COUNT * COUNT * COUNT * COUNT * COUNT; mix++) {
         xco_core_begin(&core, &config, 0);

@@ -83,8 +83,8 @@ const char *shim_counter_names(void) {
 // A controller with its sockets, which the test calls instead of the loop.
 struct xco_shell *shim_shell_open(const char *path, char problem[XCO_CONFIG_PROBLEM_BYTES]) {
     struct xco_shell *shell = calloc(1, sizeof *shell);
-    *shell = (struct xco_shell){.path = path, .epoll = -1, .udp = -1, .timer = -1,
-                                .signals = -1, .listener = -1};
+    *shell = (struct xco_shell){
+        .path = path, .epoll = -1, .udp = -1, .timer = -1, .signals = -1, .listener = -1};
     for (size_t i = 0; i < XCO_CLIENTS_MAX; i++) {
         shell->clients[i] = -1;
     }

@@ -85,8 +85,7 @@ static void take_packet(struct capture *all, const struct tpacket3_hdr *header, 
     all->packets++;
     const struct record record = {
         header->tp_sec * NS_PER_S + header->tp_nsec - ahead_ns, source->address,
-        (header->tp_len & 0xffffff) | (uint32_t)packet[PROTOCOL_AT] << 24
-    };
+        (header->tp_len & 0xffffff) | (uint32_t)packet[PROTOCOL_AT] << 24};
     if (all->output != NULL && fwrite(&record, sizeof record, 1, all->output) != 1) {
         fail("--output");
     }
@@ -160,9 +159,8 @@ static void open_capture(struct capture *all, const struct options *options) {
 void capture(const struct options *options) {
     struct capture *all = allocate(1, sizeof *all);
     open_capture(all, options);
-    struct pollfd polls[] = {
-        {.fd = STDIN_FILENO, .events = POLLIN}, {.fd = all->fd, .events = POLLIN}
-    };
+    struct pollfd polls[] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                             {.fd = all->fd, .events = POLLIN}};
     say_ready();
     do {
         while (take_block(all)) {

@@ -67,9 +67,8 @@ uint64_t option_number(const struct options *options, const char *name, uint64_t
 }
 
 /* Return an address and --port as a socket address; a missing part means any. */
-struct sockaddr_in option_end(
-    const struct options *options, const char *name, const char *otherwise
-) {
+struct sockaddr_in option_end(const struct options *options, const char *name,
+                              const char *otherwise) {
     const char *text = option_text(options, name, otherwise);
     struct sockaddr_in end = {.sin_family = AF_INET};
     errno = 0;
@@ -140,10 +139,8 @@ void sources_write(const struct sources *sources) {
         char text[INET_ADDRSTRLEN];
         struct in_addr address = {htonl(source->address)};
         inet_ntop(AF_INET, &address, text, sizeof text);
-        printf(
-            "%s\"%s\":{\"bytes\":%" PRIu64 ",\"count\":%" PRIu64 "}",
-            i > 0 ? "," : "", text, source->bytes, source->count
-        );
+        printf("%s\"%s\":{\"bytes\":%" PRIu64 ",\"count\":%" PRIu64 "}", i > 0 ? "," : "", text,
+               source->bytes, source->count);
     }
     printf("}");
 }

@@ -51,9 +51,8 @@ void *allocate(size_t count, size_t size);
 const char *option_text(const struct options *options, const char *name, const char *otherwise);
 const char *option_needed(const struct options *options, const char *name);
 uint64_t option_number(const struct options *options, const char *name, uint64_t otherwise);
-struct sockaddr_in option_end(
-    const struct options *options, const char *name, const char *otherwise
-);
+struct sockaddr_in option_end(const struct options *options, const char *name,
+                              const char *otherwise);
 
 uint64_t now_ns(void);
 void say_ready(void);

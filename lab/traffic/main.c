@@ -12,10 +12,14 @@ struct role {
 
 int main(int count, char **words) {
     static const struct role roles[] = {
-        {"read-server", serve_reads},       {"block-reader", read_blocks},
-        {"stream-source", send_stream},     {"stream-sink", sink_streams},
-        {"short-flows", send_short_flows},  {"message-source", send_messages},
-        {"message-sink", sink_messages},    {"ping", ping},
+        {"read-server", serve_reads},
+        {"block-reader", read_blocks},
+        {"stream-source", send_stream},
+        {"stream-sink", sink_streams},
+        {"short-flows", send_short_flows},
+        {"message-source", send_messages},
+        {"message-sink", sink_messages},
+        {"ping", ping},
         {"capture", capture},
     };
     signal(SIGPIPE, SIG_IGN);

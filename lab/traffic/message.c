@@ -103,9 +103,9 @@ static void prepare(struct message_source *source, const struct options *options
         fail("--rate is more than a message a nanosecond");
     }
     source->fd = udp_socket(here);
-    set_option(
-        source->fd, SOL_SOCKET, SO_SNDBUFFORCE, (int)option_number(options, "--buffer", 212992) / 2
-    ); /* the kernel doubles it (socket(7)) */
+    set_option(source->fd, SOL_SOCKET, SO_SNDBUFFORCE,
+               (int)option_number(options, "--buffer", 212992) /
+                   2); /* the kernel doubles it (socket(7)) */
     if (connect(source->fd, (struct sockaddr *)&there, sizeof there) != 0) {
         fail("connect");
     }
@@ -118,9 +118,8 @@ static void prepare(struct message_source *source, const struct options *options
 void send_messages(const struct options *options) {
     struct message_source *source = allocate(1, sizeof *source);
     prepare(source, options);
-    struct pollfd polls[] = {
-        {.fd = STDIN_FILENO, .events = POLLIN}, {.fd = source->fd, .events = POLLOUT}
-    };
+    struct pollfd polls[] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                             {.fd = source->fd, .events = POLLOUT}};
     prctl(PR_SET_TIMERSLACK, 1);
     say_ready();
     source->begun_ns = now_ns();
@@ -182,9 +181,8 @@ void sink_messages(const struct options *options) {
     sink->fd = udp_socket(option_end(options, "--bind", "0.0.0.0"));
     set_option(sink->fd, SOL_SOCKET, SO_RCVBUFFORCE, SINK_BUFFER);
     prepare_batch(sink);
-    struct pollfd polls[] = {
-        {.fd = STDIN_FILENO, .events = POLLIN}, {.fd = sink->fd, .events = POLLIN}
-    };
+    struct pollfd polls[] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                             {.fd = sink->fd, .events = POLLIN}};
     say_ready();
     do {
         if (poll(polls, 2, -1) < 0) {

@@ -80,9 +80,8 @@ static uint64_t arrival_ns(struct msghdr *message) {
 }
 
 /* Count a packet if it is the first answer to one of our requests. */
-static void take_answer(
-    struct pinger *pinger, const unsigned char *packet, size_t length, uint64_t at_ns
-) {
+static void take_answer(struct pinger *pinger, const unsigned char *packet, size_t length,
+                        uint64_t at_ns) {
     struct icmphdr header;
     size_t ip_length = (size_t)(packet[0] & 0x0f) * 4;
     if (length < ip_length + sizeof header) {
@@ -104,10 +103,10 @@ static void take_answers(struct pinger *pinger) {
         unsigned char packet[PACKET_MAX];
         char control[256];
         struct iovec data = {packet, sizeof packet};
-        struct msghdr message = {
-            .msg_iov = &data, .msg_iovlen = 1, .msg_control = control,
-            .msg_controllen = sizeof control
-        };
+        struct msghdr message = {.msg_iov = &data,
+                                 .msg_iovlen = 1,
+                                 .msg_control = control,
+                                 .msg_controllen = sizeof control};
         ssize_t length = recvmsg(pinger->fd, &message, MSG_DONTWAIT);
         if (length < 0 && errno != EAGAIN) {
             fail("receive");
@@ -140,9 +139,8 @@ static void open_pinger(struct pinger *pinger, const struct options *options) {
 void ping(const struct options *options) {
     struct pinger *pinger = allocate(1, sizeof *pinger);
     open_pinger(pinger, options);
-    struct pollfd polls[] = {
-        {.fd = STDIN_FILENO, .events = POLLIN}, {.fd = pinger->fd, .events = POLLIN}
-    };
+    struct pollfd polls[] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                             {.fd = pinger->fd, .events = POLLIN}};
     prctl(PR_SET_TIMERSLACK, 1);
     say_ready();
     pinger->next_ns = now_ns();

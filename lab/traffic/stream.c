@@ -39,9 +39,8 @@ static void connect_streams(struct stream_source *source, const struct options *
     for (size_t i = 1; i <= source->streams; i++) {
         int fd = tcp_connect(here, there);
         uint64_t bytes_per_s = rate_bps / 8;
-        if (rate_bps > 0 && setsockopt(
-                                fd, SOL_SOCKET, SO_MAX_PACING_RATE, &bytes_per_s, sizeof bytes_per_s
-                            ) != 0) {
+        if (rate_bps > 0 &&
+            setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &bytes_per_s, sizeof bytes_per_s) != 0) {
             fail("--rate");
         }
         source->polls[i] = (struct pollfd){.fd = fd, .events = POLLOUT};
@@ -100,9 +99,8 @@ static void accept_all(struct stream_sink *sink) {
     for (;;) {
         struct sockaddr_in peer;
         socklen_t size = sizeof peer;
-        int fd = accept4(
-            sink->listener, (struct sockaddr *)&peer, &size, SOCK_NONBLOCK | SOCK_CLOEXEC
-        );
+        int fd =
+            accept4(sink->listener, (struct sockaddr *)&peer, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0 && errno != EAGAIN && errno != ECONNABORTED) {
             fail("accept");
         }

@@ -66,14 +66,14 @@ struct cursor {
 };
 
 /* Returns the header at the cursor and moves past it, or NULL if the packet ends before. */
-#define NEXT(cursor, type)                                       \
-    ({                                                           \
-        type *header_ = (cursor)->at;                            \
-        bool there_ = (void *)(header_ + 1) <= (cursor)->end;    \
-        if (there_) {                                            \
-            (cursor)->at = header_ + 1;                          \
-        }                                                        \
-        there_ ? header_ : NULL;                                 \
+#define NEXT(cursor, type)                                    \
+    ({                                                        \
+        type *header_ = (cursor)->at;                         \
+        bool there_ = (void *)(header_ + 1) <= (cursor)->end; \
+        if (there_) {                                         \
+            (cursor)->at = header_ + 1;                       \
+        }                                                     \
+        there_ ? header_ : NULL;                              \
     })
 
 /* The verifiers of Linux 5.10, 6.1 and 6.12 lose the bounds of a value when its bytes are swapped.

@@ -41,8 +41,10 @@ int main(int arguments, char **values) {
     for (unsigned i = 0; i < count + BATCH; i++) {
         places[i] = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(9)};
         places[i].sin_addr.s_addr = htonl(first + i % count);
-        messages[i].msg_hdr = (struct msghdr){.msg_name = &places[i], .msg_namelen = sizeof *places,
-                                              .msg_iov = &content, .msg_iovlen = 1};
+        messages[i].msg_hdr = (struct msghdr){.msg_name = &places[i],
+                                              .msg_namelen = sizeof *places,
+                                              .msg_iov = &content,
+                                              .msg_iovlen = 1};
     }
     int out = socket(AF_INET, SOCK_DGRAM, 0);
     double least = 1e18;

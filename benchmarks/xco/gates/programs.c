@@ -24,8 +24,8 @@ struct xco_classifier *programs_open(const char *file, int paced, uint32_t hosts
                                              .horizon_ns = horizon_ns,
                                              .paced = (uint32_t)paced,
                                              .hosts = hosts};
-    int error = programs == NULL ? -ENOMEM
-                                 : xco_classifier_open(programs, file, &terms, ignore, NULL);
+    int error =
+        programs == NULL ? -ENOMEM : xco_classifier_open(programs, file, &terms, ignore, NULL);
     if (error != 0) {
         free(programs);
         errno = -error;

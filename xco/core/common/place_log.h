@@ -35,7 +35,7 @@ struct xco_place_log {
     uint32_t oldest, newest, unused;
     uint64_t version; // of the newest change
     uint32_t known;   // number of addresses at a host
-    uint64_t floor;   // readers below it must start over: unlocated addresses were forgotten since
+    uint64_t floor; // readers below it must start over: unlocated addresses were forgotten since
 };
 
 // Makes an empty log for so many addresses, a power of two; false: no memory.

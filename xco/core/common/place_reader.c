@@ -34,7 +34,7 @@ bool xco_place_reader_is_whole(struct xco_place_reader *reader, const struct xco
 void xco_place_fill(const struct xco_place_log *log, uint64_t heard, struct xco_map *map) {
     const bool can_go_on = heard >= log->floor && heard <= log->version;
     map->from = can_go_on ? heard : 0;
-    map->count = (uint16_t)xco_place_log_since(log, map->from, map->entries, XCO_LOCATED_MAX,
-                                               &map->until);
+    map->count =
+        (uint16_t)xco_place_log_since(log, map->from, map->entries, XCO_LOCATED_MAX, &map->until);
     map->last = log->version;
 }

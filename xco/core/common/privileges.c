@@ -21,11 +21,26 @@
 #endif
 
 static const uint32_t DENIED[] = {
-    SYS_execve,        SYS_execveat,    SYS_ptrace,      SYS_process_vm_readv,
-    SYS_process_vm_writev, SYS_mount,   SYS_umount2,     SYS_pivot_root,
-    SYS_chroot,        SYS_init_module, SYS_finit_module, SYS_delete_module,
-    SYS_kexec_load,    SYS_reboot,      SYS_swapon,      SYS_open_by_handle_at,
-    SYS_add_key,       SYS_request_key, SYS_keyctl,      SYS_userfaultfd,
+    SYS_execve,
+    SYS_execveat,
+    SYS_ptrace,
+    SYS_process_vm_readv,
+    SYS_process_vm_writev,
+    SYS_mount,
+    SYS_umount2,
+    SYS_pivot_root,
+    SYS_chroot,
+    SYS_init_module,
+    SYS_finit_module,
+    SYS_delete_module,
+    SYS_kexec_load,
+    SYS_reboot,
+    SYS_swapon,
+    SYS_open_by_handle_at,
+    SYS_add_key,
+    SYS_request_key,
+    SYS_keyctl,
+    SYS_userfaultfd,
 };
 
 enum { DENIALS = sizeof DENIED / sizeof DENIED[0] };

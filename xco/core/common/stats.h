@@ -14,11 +14,11 @@
 
 struct xco_stats_header {
     char magic[8];
-    uint32_t fields;     // values in the line
-    uint32_t columns;    // values in a row
-    uint32_t rows;       // number of rows that fit
-    uint32_t pid;        // of the writer
-    uint64_t sequence;   // seqlock: odd while the writer writes
+    uint32_t fields; // values in the line
+    uint32_t columns; // values in a row
+    uint32_t rows; // number of rows that fit
+    uint32_t pid; // of the writer
+    uint64_t sequence; // seqlock: odd while the writer writes
     uint64_t updated_ns; // CLOCK_MONOTONIC of the last write
     uint64_t rows_used;
     uint64_t reserved[2];
@@ -37,7 +37,7 @@ struct xco_stats {
     struct xco_stats_header *header; // the mapping; NULL: nothing is published
     size_t bytes;
     uint64_t *values; // `fields` numbers
-    uint64_t *table;  // `rows` times `columns` numbers
+    uint64_t *table; // `rows` times `columns` numbers
     size_t columns;
 };
 

@@ -19,11 +19,14 @@ enum {
 };
 
 _Static_assert(XCO_HEADER_BYTES + MAP_BYTES + XCO_LOCATED_MAX * LOCATED_BYTES + XCO_AUTH_BYTES <=
-                   XCO_DATAGRAM_MAX, "a full map fits");
+                   XCO_DATAGRAM_MAX,
+               "a full map fits");
 _Static_assert(XCO_AUTH_BYTES >= crypto_generichash_BYTES_MIN, "the authenticator's length");
 _Static_assert(XCO_KEY_BYTES == crypto_generichash_KEYBYTES, "the key's length");
 _Static_assert(XCO_HEADER_BYTES + DIRECTIVE_BYTES + XCO_ENTRIES_MAX * PERMIT_BYTES +
-                       XCO_AUTH_BYTES == XCO_DATAGRAM_MAX, "the longest message");
+                       XCO_AUTH_BYTES ==
+                   XCO_DATAGRAM_MAX,
+               "the longest message");
 
 // Writes and reads go through a cursor; the lengths have been checked before.
 static void put(uint8_t **at, uint64_t value, size_t bytes) {

@@ -7,7 +7,8 @@
 #define VLAN_MOST 4094u
 
 _Static_assert(offsetof(struct xco_waiting, destination) == 0 &&
-                   offsetof(struct xco_permit, destination) == 0, "a destination comes first");
+                   offsetof(struct xco_permit, destination) == 0,
+               "a destination comes first");
 
 static bool from_controller(uint8_t type) {
     return type == XCO_WELCOME || type == XCO_DIRECTIVE || type == XCO_MAP;

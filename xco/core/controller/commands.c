@@ -33,8 +33,7 @@ bool xco_command_open(struct xco_shell *shell, char problem[XCO_CONFIG_PROBLEM_B
     shell->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (shell->listener < 0 ||
         bind(shell->listener, (const struct sockaddr *)&address, sizeof address) != 0 ||
-        listen(shell->listener, XCO_CLIENTS_MAX) != 0 ||
-        !xco_shell_watch(shell, shell->listener)) {
+        listen(shell->listener, XCO_CLIENTS_MAX) != 0 || !xco_shell_watch(shell, shell->listener)) {
         return failed(problem, path);
     }
     return true;

@@ -201,8 +201,8 @@ static bool read_line(struct reading *reading, char *line, const char *path, uns
     }
     const char *why = read_pair(reading, line, value);
     if (why != NULL) {
-        (void)snprintf(problem, XCO_CONFIG_PROBLEM_BYTES, "%.256s:%u: %.32s %s", path, number,
-                       line, why);
+        (void)snprintf(problem, XCO_CONFIG_PROBLEM_BYTES, "%.256s:%u: %.32s %s", path, number, line,
+                       why);
     }
     return why == NULL;
 }

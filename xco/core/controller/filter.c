@@ -20,8 +20,7 @@
 
 #define LOAD(size, at) BPF_STMT(BPF_LD | (size) | BPF_ABS, at)
 #define LENGTH BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0)
-#define IF(test, value, then, otherwise) \
-    BPF_JUMP(BPF_JMP | (test) | BPF_K, value, then, otherwise)
+#define IF(test, value, then, otherwise) BPF_JUMP(BPF_JMP | (test) | BPF_K, value, then, otherwise)
 #define RETURN(bytes) BPF_STMT(BPF_RET | BPF_K, bytes)
 
 bool xco_filter_attach(int udp) {

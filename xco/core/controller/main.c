@@ -156,8 +156,13 @@ int main(int argc, char **argv) {
         (void)fprintf(stderr, "usage: xco-controller LOOPFILE [--with-parent]\n");
         return XCO_EXIT_CONFIG;
     }
-    struct xco_shell shell = {.path = argv[1], .epoll = -1, .udp = -1, .timer = -1,
-                              .signals = -1, .listener = -1, .timer_ns = UINT64_MAX};
+    struct xco_shell shell = {.path = argv[1],
+                              .epoll = -1,
+                              .udp = -1,
+                              .timer = -1,
+                              .signals = -1,
+                              .listener = -1,
+                              .timer_ns = UINT64_MAX};
     for (size_t i = 0; i < XCO_CLIENTS_MAX; i++) {
         shell.clients[i] = -1;
     }

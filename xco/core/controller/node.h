@@ -15,8 +15,7 @@ struct xco_node {
 
 // Reads a loop file and its key, and creates a node from it; false: then `problem` says what is
 // wrong. Close the node with xco_node_close.
-bool xco_node_open(struct xco_node *node, const char *path,
-                   char problem[XCO_CONFIG_PROBLEM_BYTES]);
+bool xco_node_open(struct xco_node *node, const char *path, char problem[XCO_CONFIG_PROBLEM_BYTES]);
 void xco_node_close(struct xco_node *node);
 
 // Reads the loop file again and applies it; false: the node continues as before, and `problem` says

@@ -128,9 +128,8 @@ bool xco_shell_reload(struct xco_shell *shell, char problem[XCO_CONFIG_PROBLEM_B
     if (!xco_node_reload(&shell->node, shell->path, problem)) {
         return false;
     }
-    if (!open_addresses(shell) ||
-        (hosts != xco_control_hosts(shell->node.core) &&
-         !xco_controller_publish_open(shell, problem))) {
+    if (!open_addresses(shell) || (hosts != xco_control_hosts(shell->node.core) &&
+                                   !xco_controller_publish_open(shell, problem))) {
         shell->stopping = true; // part of its state is lost
         return failed(problem, "out of memory or statistics");
     }

@@ -27,8 +27,7 @@ int xco_bridge_open(struct xco_coordinator *c) {
     struct xco_bridge *bridge = &c->bridge;
     struct sockaddr_nl group = {.nl_family = AF_NETLINK, .nl_groups = RTMGRP_NEIGH};
     bridge->socket = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
-    if (bridge->socket < 0 ||
-        bind(bridge->socket, (struct sockaddr *)&group, sizeof group) < 0) {
+    if (bridge->socket < 0 || bind(bridge->socket, (struct sockaddr *)&group, sizeof group) < 0) {
         return -errno;
     }
     return xco_place_log_init(&bridge->seen, HERE_ROOM) ? 0 : -ENOMEM;
@@ -40,7 +39,8 @@ static void ask(struct xco_bridge *bridge) {
         struct nlmsghdr header;
         struct ndmsg neighbour;
     } question = {
-        .header = {.nlmsg_len = sizeof question, .nlmsg_type = RTM_GETNEIGH,
+        .header = {.nlmsg_len = sizeof question,
+                   .nlmsg_type = RTM_GETNEIGH,
                    .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
         .neighbour = {.ndm_family = AF_BRIDGE},
     };

@@ -221,8 +221,8 @@ static int by_address(const void *a, const void *b) {
 
 static void set_defaults(struct xco_coordinator_config *config) {
     memset(config, 0, sizeof *config);
-    config->tree = (struct xco_tree){.small_bytes = 128, .newcomer_bytes = 262144,
-                                     .queue_bytes = 4000000, .burst_ns = 20000};
+    config->tree = (struct xco_tree){
+        .small_bytes = 128, .newcomer_bytes = 262144, .queue_bytes = 4000000, .burst_ns = 20000};
     config->core = (struct xco_core_config){
         .pace_ppm = 980000,
         .guard_ns = 50000,

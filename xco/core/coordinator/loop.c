@@ -116,8 +116,7 @@ static void act(struct xco_coordinator *c, int64_t now_ns) {
                     c->config.core.fallback_open ? "the line's rate" : "safe shares");
             break;
         case XCO_SAY_CONTROLLED:
-            xco_say("under control: directives of epoch %llu",
-                    (unsigned long long)c->origin.epoch);
+            xco_say("under control: directives of epoch %llu", (unsigned long long)c->origin.epoch);
             break;
         }
     }

@@ -118,7 +118,8 @@ int main(int count, char **arguments) {
     }
     if (count != 2) {
         fputs("usage: xco-coordinator CONFIGURATION | --release INTERFACE | --try CLASSIFIER | "
-              "--try-edt CLASSIFIER\n", stderr);
+              "--try-edt CLASSIFIER\n",
+              stderr);
         return XCO_EXIT_CONFIG;
     }
     if (!read_config(&coordinator.config, arguments[1])) {

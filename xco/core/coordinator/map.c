@@ -75,8 +75,7 @@ void xco_map_take(struct xco_coordinator *c, int64_t now_ns, const struct xco_ma
 }
 
 static bool is_due(const struct xco_map_state *map, int64_t now_ns) {
-    return map->due ||
-           (map->here.version != map->told && now_ns - map->sent_ns >= AGAIN_NS);
+    return map->due || (map->here.version != map->told && now_ns - map->sent_ns >= AGAIN_NS);
 }
 
 bool xco_map_work(struct xco_coordinator *c, int64_t now_ns) {

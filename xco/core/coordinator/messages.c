@@ -115,8 +115,9 @@ static void say_refusal(const struct xco_coordinator *c, uint8_t before, uint8_t
 // Logs at the first timeslice why no slice is obeyed.
 static void say_unsliced(const struct xco_coordinator *c, uint64_t before) {
     if (before == 0 && c->core.counts.unsliced > 0) {
-        xco_say("the controller grants timeslices, which gates of departure times cannot keep: safe "
-                "shares; write coordinator.gates = \"tbf\", or controller.strategy = \"rate\"");
+        xco_say(
+            "the controller grants timeslices, which gates of departure times cannot keep: safe "
+            "shares; write coordinator.gates = \"tbf\", or controller.strategy = \"rate\"");
     }
 }
 
@@ -147,8 +148,7 @@ static bool is_ahead(struct xco_coordinator *c, uint64_t epoch) {
 static void obey_map(struct xco_coordinator *c, const struct xco_message *message, int64_t now_ns) {
     const struct xco_header *header = &message->header;
     bool known = c->core.joined && header->epoch == c->origin.epoch && c->origin.sequence > 0;
-    if (!known ||
-        xco_origin_accept(&c->origin, header->epoch, header->sequence) != XCO_FRESH) {
+    if (!known || xco_origin_accept(&c->origin, header->epoch, header->sequence) != XCO_FRESH) {
         c->counts.stale++;
         return;
     }
@@ -168,8 +168,7 @@ static void obey(struct xco_coordinator *c, const struct xco_message *message, i
         hold(c, message, now_ns);
         return;
     }
-    enum xco_freshness freshness =
-        xco_origin_accept(&c->origin, header->epoch, header->sequence);
+    enum xco_freshness freshness = xco_origin_accept(&c->origin, header->epoch, header->sequence);
     c->counts.lower_epochs += freshness == XCO_LOWER_EPOCH;
     c->counts.stale += freshness == XCO_DUPLICATE || freshness == XCO_LATE;
     if (freshness != XCO_FRESH) {
@@ -205,8 +204,8 @@ static void take(struct xco_coordinator *c, const uint8_t *datagram, size_t leng
     struct xco_message message;
     enum xco_wire_result result = xco_wire_decode(datagram, length, c->keys.down, &message);
     bool to_hosts = result == XCO_WIRE_OK && message.header.host == XCO_CONTROLLER &&
-                    (message.header.type == XCO_DIRECTIVE ||
-                     message.header.type == XCO_WELCOME || message.header.type == XCO_MAP);
+                    (message.header.type == XCO_DIRECTIVE || message.header.type == XCO_WELCOME ||
+                     message.header.type == XCO_MAP);
     c->counts.received++;
     c->counts.forged += result == XCO_WIRE_FORGED;
     c->counts.malformed += result != XCO_WIRE_FORGED && !to_hosts;

@@ -54,9 +54,10 @@ static int explain(const struct xco_coordinator *c, int error) {
     const char *problem = xco_classifier_problem();
     xco_say("%s: no BPF program classifies (%s%s%s): %s", c->config.interface, strerror(-error),
             problem[0] == '\0' ? "" : ": ", problem,
-            c->config.edt_needed          ? "coordinator.gates asks for it"
-            : c->config.classifier_needed ? "coordinator.classifier asks for it"
-                                        : "u32 filters do, with their limits (docs/howto/xco.md)");
+            c->config.edt_needed ? "coordinator.gates asks for it"
+            : c->config.classifier_needed
+                ? "coordinator.classifier asks for it"
+                : "u32 filters do, with their limits (docs/howto/xco.md)");
     return c->config.classifier_needed || c->config.edt_needed ? error : 0;
 }
 
@@ -114,7 +115,8 @@ static void refuse(struct xco_coordinator *c, uint16_t host) {
     c->counts.flows_refused++;
     if (!c->core.more) {
         xco_say("%s: more destinations than there are gates: the others share what unlisted ones "
-                "have", c->config.interface);
+                "have",
+                c->config.interface);
     }
     c->core.more = true;
     xco_classifier_give(&c->places.classifier, host, XCO_OUTSIDE);
@@ -266,8 +268,8 @@ static void reconcile(struct xco_coordinator *c, unsigned gate, int64_t now_ns) 
     struct xco_passage passage = xco_classifier_passage(&c->places.classifier, gate, now_ns);
     uint64_t backlog = asked(c, gate, &passage, now_ns);
     if (c->present && c->places.gates[gate].lost != lost) {
-        xco_core_look(&c->core, now_ns, gate,
-                      backlog < UINT32_MAX ? (uint32_t)backlog : UINT32_MAX, passage.left);
+        xco_core_look(&c->core, now_ns, gate, backlog < UINT32_MAX ? (uint32_t)backlog : UINT32_MAX,
+                      passage.left);
     }
 }
 

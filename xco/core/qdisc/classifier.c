@@ -79,8 +79,8 @@ static struct bpf_link *attach(const struct xco_classifier *classifier, const ch
 static void *shared(const struct xco_classifier *classifier, const char *name, size_t *bytes) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     *bytes = (*bytes + page - 1) / page * page;
-    void *memory = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-                        map_of(classifier, name), 0);
+    void *memory =
+        mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_SHARED, map_of(classifier, name), 0);
     return memory == MAP_FAILED ? NULL : memory;
 }
 
@@ -114,8 +114,7 @@ static int attach_all(struct xco_classifier *classifier, void *context) {
     classifier->classify = program_of(classifier, classifier->paced ? "xco_pace" : "xco_classify");
     classifier->places = map_of(classifier, "places");
     classifier->root = map_of(classifier, "root");
-    classifier->notices =
-        ring_buffer__new(map_of(classifier, "notices"), on_notice, context, NULL);
+    classifier->notices = ring_buffer__new(map_of(classifier, "notices"), on_notice, context, NULL);
     return whole && classifier->notices != NULL ? 0 : errno == EPERM ? -EPERM : -EOPNOTSUPP;
 }
 
@@ -131,7 +130,7 @@ int xco_classifier_open(struct xco_classifier *classifier, const char *file,
     if (error == 0) {
         choose_programs(classifier);
         int refused = bpf_object__load(classifier->object);
-        error = refused == 0 ? attach_all(classifier, context)
+        error = refused == 0        ? attach_all(classifier, context)
                 : refused == -EPERM ? -EPERM
                                     : -EOPNOTSUPP;
     }
@@ -244,7 +243,8 @@ void xco_classifier_reset(struct xco_classifier *classifier, unsigned queue) {
     __atomic_store_n(&passage->left, 0, __ATOMIC_RELEASE);
     __atomic_store_n(&passage->entered, 0, __ATOMIC_RELEASE);
     __atomic_store_n(&passage->tell, 0, __ATOMIC_RELEASE);
-    struct xco_pace *pace = &classifier->paces[queue], *first = &classifier->paces[XCO_QUEUE_NEWCOMERS];
+    struct xco_pace *pace = &classifier->paces[queue],
+                    *first = &classifier->paces[XCO_QUEUE_NEWCOMERS];
     __atomic_store_n(&pace->sent_bytes, 0, __ATOMIC_RELEASE);
     __atomic_store_n(&pace->next_ns, __atomic_load_n(&first->next_ns, __ATOMIC_ACQUIRE),
                      __ATOMIC_RELEASE);

@@ -153,7 +153,7 @@ static __always_inline __u32 queue_of(struct __sk_buff *skb) {
 }
 
 static __always_inline __u32 class_of(__u32 queue) {
-    __u32 minor = queue == NO_QUEUE             ? XCO_MINOR_SMALL
+    __u32 minor = queue == NO_QUEUE              ? XCO_MINOR_SMALL
                   : queue == XCO_QUEUE_NEWCOMERS ? XCO_MINOR_NEWCOMERS
                                                  : XCO_MINOR_GATES + queue;
     return XCO_CLASS_ROOT | minor;

@@ -43,8 +43,7 @@ void xco_batch_message(struct xco_batch *batch, uint16_t type, uint16_t flags,
     set_length(batch);
 }
 
-void xco_batch_attribute(struct xco_batch *batch, uint16_t kind, const void *value,
-                         size_t length) {
+void xco_batch_attribute(struct xco_batch *batch, uint16_t kind, const void *value, size_t length) {
     struct rtattr *attribute = (void *)room(batch, RTA_LENGTH(length));
     if (attribute == NULL) {
         return;

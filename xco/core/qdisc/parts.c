@@ -76,8 +76,7 @@ void xco_part_fq(struct xco_batch *batch, int interface, uint32_t parent, uint32
 }
 
 void xco_part_mq(struct xco_batch *batch, int interface, uint32_t handle, uint16_t flags) {
-    struct tcmsg what = {
-        .tcm_ifindex = interface, .tcm_parent = TC_H_ROOT, .tcm_handle = handle};
+    struct tcmsg what = {.tcm_ifindex = interface, .tcm_parent = TC_H_ROOT, .tcm_handle = handle};
     begin(batch, RTM_NEWQDISC, flags, &what, "mq");
 }
 

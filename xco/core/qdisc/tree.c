@@ -56,8 +56,7 @@ void xco_tree_build(struct xco_batch *batch, const struct xco_tree *tree) {
     // devices like macvlan pass it on
     xco_part_class(batch, tree, XCO_CLASS_CONTROL, tree->small_bps, 0, XCO_MAKE);
     xco_part_class(batch, tree, CLASS_SMALL, tree->small_bps, 1, XCO_MAKE);
-    xco_part_class(batch, tree, CLASS_NEWCOMERS, tree->newcomer_bps, TURN_NEWCOMERS,
-                   XCO_MAKE);
+    xco_part_class(batch, tree, CLASS_NEWCOMERS, tree->newcomer_bps, TURN_NEWCOMERS, XCO_MAKE);
     xco_part_class(batch, tree, XCO_CLASS_KICK, UNLIMITED_BPS, 0, XCO_MAKE);
     xco_part_fifo(batch, tree->interface, CLASS_NEWCOMERS, tree->newcomer_bytes);
     xco_part_fifo(batch, tree->interface, XCO_CLASS_KICK, 1);

@@ -141,8 +141,8 @@ static int make_tables(struct xco_schedule *s) {
     s->room = malloc(s->host_count * sizeof *s->room);
     s->sources = malloc(sources * sizeof *s->sources);
     s->source_at = calloc(sources, sizeof *s->source_at);
-    if (!s->hosts || !s->parked || !s->from || !s->to || !s->ready || !s->room ||
-        !s->sources || !s->source_at)
+    if (!s->hosts || !s->parked || !s->from || !s->to || !s->ready || !s->room || !s->sources ||
+        !s->source_at)
         return -ENOMEM;
     memset(s->parked, 0xff, (s->place_count + 1) * sizeof *s->parked);
     for (uint32_t x = 0; x < s->host_count; x++) {

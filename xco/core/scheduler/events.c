@@ -145,8 +145,7 @@ int xco_schedule_weigh_host(struct xco_schedule *s, uint32_t host, double weight
     return 0;
 }
 
-int xco_schedule_weigh(struct xco_schedule *s, uint32_t host, uint32_t destination,
-                       double weight) {
+int xco_schedule_weigh(struct xco_schedule *s, uint32_t host, uint32_t destination, double weight) {
     if (!valid(s, host, destination) || !(weight > 0.0) || isinf(weight))
         return -EINVAL;
     if (flows_room(s, 1))

@@ -21,8 +21,7 @@ static void open_path(struct xco_schedule *s, const struct flow *flow) {
 }
 
 static void host_changed(struct xco_schedule *s, uint32_t host) {
-    s->ready[host] =
-        s->hosts[host].sending == XCO_NONE && s->hosts[host].held_for == XCO_NONE;
+    s->ready[host] = s->hosts[host].sending == XCO_NONE && s->hosts[host].held_for == XCO_NONE;
 }
 
 static void target_changed(struct xco_schedule *s, uint32_t host) {

@@ -32,42 +32,42 @@ struct flow {
     _Alignas(64) uint32_t host;
     uint32_t destination;
     uint32_t place;          /* the heap where it is parked, AT_REST or XCO_NONE */
-    uint32_t next;           /* in the heap its next sibling, at rest the one that rests after it */
-    uint32_t previous;       /* in the heap its elder sibling or parent, at rest its predecessor */
-    uint32_t child;          /* in the heap */
+    uint32_t next; /* in the heap its next sibling, at rest the one that rests after it */
+    uint32_t previous; /* in the heap its elder sibling or parent, at rest its predecessor */
+    uint32_t child; /* in the heap */
     uint32_t older, younger; /* in the order of waiting */
-    uint64_t full_rate;      /* when all links are free; 0: it is stuck */
-    uint64_t order;          /* counts waits */
-    double rank;         /* the lowest is granted first: the share of XCO_FAIR, or the order */
+    uint64_t full_rate; /* when all links are free; 0: it is stuck */
+    uint64_t order; /* counts waits */
+    double rank; /* the lowest is granted first: the share of XCO_FAIR, or the order */
     uint32_t rate_class; /* of its full rate, in ascending order */
-    uint8_t state;       /* enum flow_state */
-    bool weighted;       /* its weight was set: never forget it */
-    bool drained;        /* granted, and no longer backlogged */
+    uint8_t state; /* enum flow_state */
+    bool weighted; /* its weight was set: never forget it */
+    bool drained; /* granted, and no longer backlogged */
 
     uint64_t since_ns; /* when it began to wait or rest */
     double weight;
-    uint32_t group;         /* the last backlog group that it was in */
+    uint32_t group; /* the last backlog group that it was in */
     uint32_t after, before; /* the other flows of its host, in a ring */
     uint32_t at_source, at_target; /* its entries in the backlogs of both its ends */
     uint32_t up, down; /* the links at the top of its path, if both are between switches */
 };
 
 struct host {
-    uint32_t sending;  /* a flow */
+    uint32_t sending; /* a flow */
     uint32_t held_for; /* a flow: no other of this host is granted */
-    uint32_t flows;    /* the first of its ring */
-    uint32_t backlog;  /* number of flows not resting or drained */
+    uint32_t flows; /* the first of its ring */
+    uint32_t backlog; /* number of flows not resting or drained */
     uint64_t rate;
     uint64_t started_ns;
     uint64_t event; /* event of its last grant */
-    double weight;  /* of flows added later */
+    double weight; /* of flows added later */
 };
 
 /* The backlog of a host, or for a host, unordered: what events read, contiguous. */
 struct entry {
     uint32_t flow;
     uint32_t peer; /* the other end */
-    double rank;   /* of the flow */
+    double rank; /* of the flow */
 };
 
 enum { FIRST_ENTRIES = 4 };
@@ -82,14 +82,14 @@ struct backlog {
 struct source {
     uint32_t what; /* 2 * node + direction, then hosts */
     uint32_t best; /* a flow that fits, or XCO_NONE */
-    bool done;     /* nothing fits, until it is reopened */
+    bool done; /* nothing fits, until it is reopened */
 };
 
 /* The switches directly below a node. Flows that climb to it from one and descend to another are
  * parked by both, so that each link's end finds those that the other link does not block. */
 struct siblings {
     uint32_t first, count; /* in `children` */
-    uint32_t pairs;        /* the first place of those for two of them */
+    uint32_t pairs; /* the first place of those for two of them */
 };
 
 struct queue {
@@ -129,18 +129,18 @@ struct xco_schedule {
     uint64_t *class_rate; /* full rates that flows can have, ascending */
     uint32_t classes;
 
-    uint32_t *parked;            /* roots of heaps, by place, see `place_of_link` */
+    uint32_t *parked; /* roots of heaps, by place, see `place_of_link` */
     size_t place_count;
-    uint32_t *paired;            /* by link: number parked by it and another */
-    struct siblings *siblings;   /* by node */
-    uint32_t *children;          /* switches below switches, contiguous */
-    uint32_t *ordinal;           /* of a node among its siblings */
-    struct backlog *from, *to;   /* by host */
-    size_t entry_room;           /* of all backlogs */
-    bool *ready;                 /* by host: it is idle, and reserved for no flow */
-    bool *room;                  /* by host: its link has room for the smallest flow */
+    uint32_t *paired; /* by link: number parked by it and another */
+    struct siblings *siblings; /* by node */
+    uint32_t *children; /* switches below switches, contiguous */
+    uint32_t *ordinal; /* of a node among its siblings */
+    struct backlog *from, *to; /* by host */
+    size_t entry_room; /* of all backlogs */
+    bool *ready; /* by host: it is idle, and reserved for no flow */
+    bool *room; /* by host: its link has room for the smallest flow */
     uint32_t oldest, youngest; /* waiting flows that can ever be granted, by time of waiting */
-    struct queue resting;      /* XCO_FAIR: the longest at rest first */
+    struct queue resting; /* XCO_FAIR: the longest at rest first */
     uint32_t rest_count;
 
     struct shares shares;

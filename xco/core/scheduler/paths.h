@@ -21,7 +21,7 @@ static inline bool walk_next(const struct node *nodes, struct walk *at, uint32_t
     return true;
 }
 
-#define FOR_PATH(nodes, source, destination, link)                                                 \
+#define FOR_PATH(nodes, source, destination, link) \
     for (struct walk walk_ = {(source), (destination)}; walk_next((nodes), &walk_, &(link));)
 
 static inline uint64_t link_free(const struct xco_schedule *s, uint32_t link) {
@@ -68,13 +68,13 @@ static inline void path_top(const struct xco_schedule *s, uint32_t host, uint32_
 static inline void path_occupy(struct xco_schedule *s, const struct flow *flow, uint64_t rate) {
     uint32_t link;
     FOR_PATH(s->nodes, flow->host, flow->destination, link)
-        s->nodes[link >> 1].free[link & 1] -= rate;
+    s->nodes[link >> 1].free[link & 1] -= rate;
 }
 
 static inline void path_release(struct xco_schedule *s, const struct flow *flow, uint64_t rate) {
     uint32_t link;
     FOR_PATH(s->nodes, flow->host, flow->destination, link)
-        s->nodes[link >> 1].free[link & 1] += rate;
+    s->nodes[link >> 1].free[link & 1] += rate;
 }
 
 /* The rate of a flow when all links are free; 0: never, its host sends faster than the path. */

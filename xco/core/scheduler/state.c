@@ -46,10 +46,8 @@ uint32_t xco_schedule_backlog(const struct xco_schedule *s, uint32_t host) {
 size_t xco_schedule_bytes(const struct xco_schedule *s) {
     size_t sources = (size_t)link_sources(s) + s->host_count;
     size_t node = sizeof *s->nodes + sizeof *s->siblings + sizeof *s->children +
-                  sizeof *s->ordinal + 2 * sizeof *s->directed +
-                  2 * sizeof *s->paired;
-    size_t host = sizeof *s->hosts + 2 * sizeof *s->from + sizeof *s->ready +
-                  sizeof *s->room;
+                  sizeof *s->ordinal + 2 * sizeof *s->directed + 2 * sizeof *s->paired;
+    size_t host = sizeof *s->hosts + 2 * sizeof *s->from + sizeof *s->ready + sizeof *s->room;
     return sizeof *s + s->node_count * node + s->host_count * host +
            (s->place_count + 1) * sizeof *s->parked +
            sources * (sizeof *s->sources + sizeof *s->source_at) +
@@ -126,8 +124,8 @@ static const char *check_flow(const struct xco_schedule *s, uint32_t index) {
         return "a host's link has room and has not, or the other way round";
     if (s->ready[flow->host] != (host->sending == XCO_NONE && host->held_for == XCO_NONE))
         return "a host is ready and is not, or the other way round";
-    const char *wrong = flow->state == RESTING || flow->state == STUCK ? NULL
-                                                                       : check_entries(s, index);
+    const char *wrong =
+        flow->state == RESTING || flow->state == STUCK ? NULL : check_entries(s, index);
     return !wrong && flow->state == WAITING ? check_waiting(s, flow) : wrong;
 }
 

@@ -35,7 +35,7 @@ static int open_socket(const char *port) {
                                         .sin_addr = {htonl(INADDR_LOOPBACK)}};
     const int descriptor = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     return connect(descriptor, (const struct sockaddr *)&address, sizeof address) == 0 ? descriptor
-                                                                                      : -1;
+                                                                                       : -1;
 }
 
 // Sends the same bytes until it is stopped; returns how many datagrams the kernel took.

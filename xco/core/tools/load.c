@@ -55,7 +55,8 @@ struct batch {
 
 static void flush(struct generator *generator, struct batch *batch) {
     for (unsigned done = 0; done < batch->count;) {
-        const int sent = sendmmsg(generator->socket, batch->messages + done, batch->count - done, 0);
+        const int sent =
+            sendmmsg(generator->socket, batch->messages + done, batch->count - done, 0);
         generator->lost += sent < 0;
         done += sent < 0 ? 1 : (unsigned)sent;
     }
@@ -118,11 +119,10 @@ static uint64_t arrival_ns(struct msghdr *message, uint64_t otherwise_ns) {
 static int receive(struct generator *generator, struct batch *batch) {
     for (size_t i = 0; i < BATCH; i++) {
         batch->vectors[i] = (struct iovec){batch->bytes[i], sizeof batch->bytes[i]};
-        batch->messages[i].msg_hdr =
-            (struct msghdr){.msg_iov = &batch->vectors[i],
-                            .msg_iovlen = 1,
-                            .msg_control = batch->control[i],
-                            .msg_controllen = sizeof batch->control[i]};
+        batch->messages[i].msg_hdr = (struct msghdr){.msg_iov = &batch->vectors[i],
+                                                     .msg_iovlen = 1,
+                                                     .msg_control = batch->control[i],
+                                                     .msg_controllen = sizeof batch->control[i]};
     }
     return recvmmsg(generator->socket, batch->messages, BATCH, MSG_DONTWAIT, NULL);
 }

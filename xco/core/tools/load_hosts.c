@@ -35,8 +35,8 @@ static uint32_t destination_of(uint32_t host, uint32_t count) {
 }
 
 bool xco_load_init(struct xco_load *load, uint32_t count, uint64_t sequence) {
-    *load = (struct xco_load){.count = count, .sequence = sequence, .random = 1,
-                              .room = REACTIONS_MAX};
+    *load =
+        (struct xco_load){.count = count, .sequence = sequence, .random = 1, .room = REACTIONS_MAX};
     load->hosts = calloc(count, sizeof *load->hosts);
     load->reactions_ns = calloc(load->room, sizeof *load->reactions_ns);
     for (uint32_t host = 0; load->hosts != NULL && host < count; host++) {

@@ -53,12 +53,14 @@ static void show(size_t length, bool json) {
                length, hmac, blake2b, siphash);
     } else {
         printf("%4zu bytes: HMAC-SHA-512 %.2f us, keyed BLAKE2b %.2f us (%.0f %%), SipHash-2-4-128 "
-               "%.2f us\n", length, hmac, blake2b, 100 * blake2b / hmac, siphash);
+               "%.2f us\n",
+               length, hmac, blake2b, 100 * blake2b / hmac, siphash);
     }
 }
 
 int main(int count, char **arguments) {
-    static const size_t LENGTHS[] = {64, 112, 840}; // an empty report, four entries, a full directive
+    static const size_t LENGTHS[] = {64, 112,
+                                     840}; // an empty report, four entries, a full directive
     const bool json = count == 2 && strcmp(arguments[1], "--json") == 0;
     if ((count > 1 && !json) || xco_wire_init() != 0) {
         fputs("usage: xco-bench-mac [--json]\n", stderr);

@@ -110,8 +110,8 @@ int demands_make(struct demands *demands, const struct network *network, uint32_
     size_t room = (size_t)(expected + 6 * sqrt(expected)) + 16;
     if (network->greedy)
         room = (size_t)DESTINATIONS * network->hosts;
-    *demands = (struct demands){
-        .hosts = network->hosts, .bits = FIRST_BITS, .endless = network->greedy};
+    *demands =
+        (struct demands){.hosts = network->hosts, .bits = FIRST_BITS, .endless = network->greedy};
     demands->all = malloc(room * sizeof *demands->all);
     if (network->hosts <= MOST_MATRIX)
         demands->matrix = calloc((size_t)network->hosts * network->hosts, sizeof(uint32_t));

@@ -38,14 +38,14 @@ static void clear_bit(uint64_t *row, uint32_t bit) {
 }
 
 static struct flow flow_of(const struct published *p, uint32_t host, uint32_t destination) {
-    return (struct flow){.host = host, .destination = destination,
-                         .full_rate = p->tree->nodes[host].capacity[UP]};
+    return (struct flow){
+        .host = host, .destination = destination, .full_rate = p->tree->nodes[host].capacity[UP]};
 }
 
 static void join_groups(struct published *p, uint32_t host, uint32_t destination) {
     uint32_t link;
     FOR_PATH(p->tree->nodes, host, destination, link)
-        set_bit(beta(p, link), host);
+    set_bit(beta(p, link), host);
 }
 
 /* Line 23. Links that other backlog of the host crosses keep it in their contention group. */
@@ -56,7 +56,7 @@ static void remove_backlog(struct published *p, uint32_t host, uint32_t destinat
         if (group->destinations[i] == destination)
             group->destinations[i--] = group->destinations[--group->count];
     FOR_PATH(p->tree->nodes, host, destination, link)
-        clear_bit(beta(p, link), host);
+    clear_bit(beta(p, link), host);
     for (uint32_t i = 0; i < group->count; i++)
         join_groups(p, host, group->destinations[i]);
 }
@@ -113,8 +113,7 @@ static int main_loop(struct published *p, uint32_t trigger, struct xco_grant *gr
         if (p->current[x] != XCO_NONE || !schedule_node(p, x))
             continue;
         set_bit(p->scheduled, x);
-        grants[count++] =
-            (struct xco_grant){x, p->current[x], p->tree->nodes[x].capacity[UP]};
+        grants[count++] = (struct xco_grant){x, p->current[x], p->tree->nodes[x].capacity[UP]};
     }
     memset(p->scheduled, 0, p->words * sizeof *p->scheduled);
     return count;

@@ -13,16 +13,20 @@ static double now(void) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 3) return 2;
+    if (argc != 3)
+        return 2;
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(PORT)};
-    if (!inet_aton(argv[1], &to.sin_addr)) return 2;
+    if (!inet_aton(argv[1], &to.sin_addr))
+        return 2;
     double rate = atof(argv[2]), start = now();
     int fd = socket(AF_INET, SOCK_DGRAM, 0);
-    if (fd < 0) return 1;
+    if (fd < 0)
+        return 1;
     for (long long sent = 0;;) {
         long long due = (long long)((now() - start) * rate) - sent;
         /* What was missed while this process did not run is not made up for: no long bursts. */
-        if (due > MAX_BURST) sent += due - MAX_BURST, due = MAX_BURST;
+        if (due > MAX_BURST)
+            sent += due - MAX_BURST, due = MAX_BURST;
         for (; due > 0; due--, sent++)
             /* A datagram that finds no guest is lost, as it would be on a wire. */
             (void)!sendto(fd, "eighteen bytes....", 18, 0, (struct sockaddr *)&to, sizeof to);

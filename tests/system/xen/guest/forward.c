@@ -23,7 +23,8 @@ static long long now_ns(void) {
 }
 
 static void work(unsigned long count) {
-    for (unsigned long i = 0; i < count; i++) turns = i;
+    for (unsigned long i = 0; i < count; i++)
+        turns = i;
 }
 
 /* Turns of the loop in a microsecond: the most that any trial had, for the hypervisor takes the
@@ -34,7 +35,8 @@ static unsigned long turns_per_us(void) {
         long long start = now_ns();
         work(TURNS);
         unsigned long rate = TURNS * 1000LL / (now_ns() - start);
-        if (rate > best) best = rate;
+        if (rate > best)
+            best = rate;
     }
     return best;
 }
@@ -56,7 +58,8 @@ static int open_interface(const char *name, unsigned char mac[ETH_ALEN]) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 4) return 2;
+    if (argc != 4)
+        return 2;
     unsigned char own[ETH_ALEN], next[ETH_ALEN], frame[ETH_FRAME_LEN];
     int from = open_interface(argv[1], own), to = open_interface(argv[2], next);
     unsigned long count = turns_per_us() * strtoul(argv[3], NULL, 10);
@@ -66,8 +69,10 @@ int main(int argc, char **argv) {
     fflush(stdout);
     for (;;) {
         ssize_t length = recv(from, frame, sizeof frame, 0);
-        if (length < (ssize_t)(sizeof *ethernet + sizeof *ip)) continue;
-        if (memcmp(ethernet->h_dest, own, ETH_ALEN) || ip->ttl <= 1) continue;
+        if (length < (ssize_t)(sizeof *ethernet + sizeof *ip))
+            continue;
+        if (memcmp(ethernet->h_dest, own, ETH_ALEN) || ip->ttl <= 1)
+            continue;
         work(count);
         ip->ttl--;
         /* RFC 1624 for a decrement of the upper byte of a word. */
@@ -75,6 +80,7 @@ int main(int argc, char **argv) {
         ip->check = htons(sum + (sum >> 16));
         memcpy(ethernet->h_dest, NEXT_HOP, ETH_ALEN);
         memcpy(ethernet->h_source, next, ETH_ALEN);
-        if (send(to, frame, length, 0) < 0) perror("send");
+        if (send(to, frame, length, 0) < 0)
+            perror("send");
     }
 }

@@ -18,7 +18,6 @@ enum xco_verdict xco_claims_told(struct xco_control *core, uint64_t now_ns, uint
 void xco_claims_care(struct xco_control *core, uint64_t now_ns, uint32_t host);
 
 // Writes the changes that a host lacks.
-void xco_claims_take(struct xco_control *core, uint64_t now_ns, uint32_t host,
-                     struct xco_map *map);
+void xco_claims_take(struct xco_control *core, uint64_t now_ns, uint32_t host, struct xco_map *map);
 
 #endif

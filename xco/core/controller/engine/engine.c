@@ -189,8 +189,8 @@ uint64_t xco_control_deadline(const struct xco_control *core) {
 
 static void take_header(struct xco_control *core, uint64_t now_ns, uint8_t type,
                         struct xco_message *message) {
-    message->header = (struct xco_header){type, XCO_CONTROLLER, core->settings.epoch,
-                                          ++core->sequence, now_ns};
+    message->header =
+        (struct xco_header){type, XCO_CONTROLLER, core->settings.epoch, ++core->sequence, now_ns};
 }
 
 static void take_welcome(struct xco_control *core, uint64_t now_ns, uint32_t host,

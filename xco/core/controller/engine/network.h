@@ -16,9 +16,9 @@ struct xco_network {
     uint32_t hosts;
     uint32_t switches;
     struct xco_tree_link *links; // hosts + switches - 1
-    uint32_t *parent;            // of each node; the root is its own
-    uint32_t *uplink;            // directed link from each node to its parent
-    uint32_t *depth;             // of each node, root 0
+    uint32_t *parent; // of each node; the root is its own
+    uint32_t *uplink; // directed link from each node to its parent
+    uint32_t *depth; // of each node, root 0
 };
 
 // Builds the tree from its links and takes ownership of them; NULL, or the error (then everything
@@ -29,7 +29,7 @@ void xco_network_free(struct xco_network *network);
 
 uint32_t xco_network_directed(const struct xco_network *network); // number of directed links
 uint64_t xco_network_capacity(const struct xco_network *network, uint32_t directed); // bits/s
-uint64_t xco_network_host_rate(const struct xco_network *network, uint32_t host);    // C_x, bits/s
+uint64_t xco_network_host_rate(const struct xco_network *network, uint32_t host); // C_x, bits/s
 
 // P_sd (paper, section 3.2.1): writes the directed links between two hosts, in no particular order,
 // and returns their number.

@@ -81,9 +81,8 @@ static size_t gather(struct xco_control *core) {
 
 uint64_t xco_rates_left(const struct xco_control *core, uint32_t link) {
     const uint64_t capacity = xco_network_capacity(&core->network, link);
-    const uint64_t used = core->settings.strategy == XCO_BY_RATE
-                              ? 0
-                              : xco_schedule_used_bps(core->schedule, link);
+    const uint64_t used =
+        core->settings.strategy == XCO_BY_RATE ? 0 : xco_schedule_used_bps(core->schedule, link);
     const uint64_t left = xco_fallen_leave(core, link, capacity > used ? capacity - used : 0);
     return xco_control_paced(core, left);
 }
@@ -195,8 +194,8 @@ static size_t tell_host(struct xco_control *core, uint32_t host, const struct xc
     for (; own < count && flows[own].source == host; own++) {
         if (!announced && plan.count < XCO_ENTRIES_MAX &&
             xco_rates_worth(core, host, flows[own].rate_bps)) {
-            plan.entries[plan.count++] = (struct xco_permit){
-                (uint16_t)flows[own].destination, flows[own].rate_bps};
+            plan.entries[plan.count++] =
+                (struct xco_permit){(uint16_t)flows[own].destination, flows[own].rate_bps};
         }
     }
     if (plan.count == 0) {

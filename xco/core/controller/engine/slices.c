@@ -44,8 +44,7 @@ static void renew_rests(struct xco_control *core, uint32_t host, uint32_t destin
 }
 
 // Ends a host's turn at `stop_ns`; it occupies its links until `free_ns` (0: no longer).
-static void stop_turn(struct xco_control *core, uint32_t host, uint64_t stop_ns,
-                      uint64_t free_ns) {
+static void stop_turn(struct xco_control *core, uint32_t host, uint64_t stop_ns, uint64_t free_ns) {
     struct xco_peer *peer = core->peers[host];
     struct xco_turn *turn = &peer->turn;
     if (turn->destination == XCO_NONE) {
@@ -67,8 +66,8 @@ static void stop_turn(struct xco_control *core, uint32_t host, uint64_t stop_ns,
 // Returns what the scheduler's grants and other promises leave of a link.
 static uint64_t spare_of(const struct xco_control *core, uint32_t link) {
     const uint64_t capacity = xco_network_capacity(&core->network, link);
-    const uint64_t used = xco_schedule_used_bps(core->schedule, link) +
-                          core->extras.links[link].rate_bps;
+    const uint64_t used =
+        xco_schedule_used_bps(core->schedule, link) + core->extras.links[link].rate_bps;
     return capacity > used ? capacity - used : 0;
 }
 
@@ -260,11 +259,11 @@ static void give_up(struct xco_control *core, uint64_t now_ns, uint32_t host) {
     if (peer->plan.start_ns > now_ns) {
         close_host(core, host, now_ns, now_ns);
     } else {
-        peer->plan = (struct xco_directive){.mode = XCO_CLOSED, .to = (uint16_t)host,
-                                            .start_ns = now_ns};
+        peer->plan =
+            (struct xco_directive){.mode = XCO_CLOSED, .to = (uint16_t)host, .start_ns = now_ns};
     }
-    const int changed = xco_schedule_gave_up(core->schedule, schedule_clock(core, now_ns), host,
-                                             core->grants);
+    const int changed =
+        xco_schedule_gave_up(core->schedule, schedule_clock(core, now_ns), host, core->grants);
     carry_out(core, changed, now_ns, now_ns, host, 0);
 }
 
@@ -366,8 +365,8 @@ void xco_slices_reported(struct xco_control *core, uint64_t now_ns, uint32_t hos
 static void go_on_alone(struct xco_control *core, uint64_t now_ns, uint32_t host) {
     const struct xco_turn turn = core->peers[host]->turn;
     core->counters.events_expired++;
-    const int changed = xco_schedule_expired(core->schedule, schedule_clock(core, now_ns), host,
-                                             core->grants);
+    const int changed =
+        xco_schedule_expired(core->schedule, schedule_clock(core, now_ns), host, core->grants);
     const struct xco_grant *grant = &core->grants[0];
     if (changed == 1 && grant->host == host && grant->destination == turn.destination &&
         grant->rate_bps == turn.rate_bps) {
@@ -394,16 +393,16 @@ void xco_slices_ending(struct xco_control *core, uint64_t now_ns, uint32_t host,
     core->counters.slices_late += now_ns > ended.end_ns;
     const uint64_t at = ended.end_ns > now_ns ? ended.end_ns : now_ns;
     stop_turn(core, host, ended.end_ns, ended.end_ns);
-    const int changed = xco_schedule_expired(core->schedule, schedule_clock(core, at), host,
-                                             core->grants);
+    const int changed =
+        xco_schedule_expired(core->schedule, schedule_clock(core, at), host, core->grants);
     carry_out(core, changed, now_ns, at, host, ended.first_sequence);
 }
 
 void xco_slices_leave(struct xco_control *core, uint64_t now_ns, uint32_t host, uint64_t stop_ns) {
     stop_turn(core, host, stop_ns, stop_ns);
     xco_lone_want(core, host, NULL, 0);
-    const int changed = xco_schedule_leave(core->schedule, schedule_clock(core, now_ns), host,
-                                           core->grants);
+    const int changed =
+        xco_schedule_leave(core->schedule, schedule_clock(core, now_ns), host, core->grants);
     carry_out(core, changed, now_ns, now_ns, host, 0);
     xco_control_dirty(core, stop_ns);
 }

@@ -95,7 +95,8 @@ static void note(struct xco_control *core, uint32_t host, const struct xco_direc
     uint32_t path[XCO_PATH_MAX];
     for (size_t i = first_extra(directive); i < directive->count; i++) {
         const struct xco_permit *entry = &directive->entries[i];
-        const uint64_t noted = besides == NULL ? 0 : xco_directive_rate_at(besides, entry->destination, 0);
+        const uint64_t noted =
+            besides == NULL ? 0 : xco_directive_rate_at(besides, entry->destination, 0);
         if (entry->rate_bps <= noted) {
             continue;
         }

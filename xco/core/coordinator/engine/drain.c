@@ -28,10 +28,9 @@ static int64_t carrying_ns(const struct xco_destination *destination, uint64_t b
 // backlog: the first packets leave the host in a burst.
 static int64_t carried_ns(const struct xco_destination *destination) {
     uint64_t sent = destination->sent_bytes - destination->opened_bytes;
-    int64_t all = destination->opened_ns +
-                  carrying_ns(destination, sent + destination->backlog_bytes);
-    int64_t rest =
-        destination->looked_ns + carrying_ns(destination, destination->backlog_bytes);
+    int64_t all =
+        destination->opened_ns + carrying_ns(destination, sent + destination->backlog_bytes);
+    int64_t rest = destination->looked_ns + carrying_ns(destination, destination->backlog_bytes);
     return all > rest ? all : rest; // it may have been idle in between
 }
 
@@ -64,8 +63,7 @@ void xco_drain_judge(struct xco_core *core) {
         destination->backlog_bytes == 0) {
         return;
     }
-    int64_t end =
-        carried_ns(destination) + core->config.hysteresis_ns + core->config.guard_ns;
+    int64_t end = carried_ns(destination) + core->config.hysteresis_ns + core->config.guard_ns;
     if (end < order->end_ns) {
         order->end_ns = end;
         order->leaving = true;

@@ -23,7 +23,8 @@ void xco_core_begin(struct xco_core *core, const struct xco_core_config *config,
 
 // Whether a directive is from a controller that grants slices, where gates only pace. Directives
 // between its slices rely on them, so they are refused too.
-static bool is_sliced(struct xco_core *core, int64_t now_ns, const struct xco_directive *directive) {
+static bool is_sliced(struct xco_core *core, int64_t now_ns,
+                      const struct xco_directive *directive) {
     if (core->config.paced && directive->mode == XCO_SLICE) {
         core->sliced_ns = now_ns;
     }
@@ -124,8 +125,7 @@ bool xco_core_has_room(const struct xco_core *core) {
     return false;
 }
 
-int xco_core_add(struct xco_core *core, int64_t now_ns, uint16_t host,
-                 const struct xco_way *way) {
+int xco_core_add(struct xco_core *core, int64_t now_ns, uint16_t host, const struct xco_way *way) {
     unsigned gate = host == XCO_CONTROLLER ? XCO_OUTSIDE : 0;
     while (gate < XCO_OUTSIDE && core->destinations[gate].used) {
         gate++;
@@ -192,8 +192,8 @@ static int64_t next_look(const struct xco_core *core, const struct xco_destinati
                          int64_t now_ns) {
     int64_t shortest = core->config.poll_open_ns, longest = core->config.poll_closed_ns;
     bool decided = destination->host != XCO_CONTROLLER;
-    bool stands = destination->applied_bps == 0 && destination->reported &&
-                  destination->backlog_bytes > 0;
+    bool stands =
+        destination->applied_bps == 0 && destination->reported && destination->backlog_bytes > 0;
     if (!decided || stands) { // nothing follows from it until its gate changes
         return now_ns + core->config.heartbeat_ns;
     }

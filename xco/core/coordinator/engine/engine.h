@@ -25,8 +25,7 @@ void xco_core_welcome(struct xco_core *core, int64_t now_ns, const struct xco_he
 void xco_core_directive(struct xco_core *core, int64_t now_ns, const struct xco_header *header,
                         const struct xco_directive *directive);
 // A gate for a destination was created, closed, or removed; -1: no room for another.
-int xco_core_add(struct xco_core *core, int64_t now_ns, uint16_t host,
-                 const struct xco_way *way);
+int xco_core_add(struct xco_core *core, int64_t now_ns, uint16_t host, const struct xco_way *way);
 void xco_core_remove(struct xco_core *core, unsigned gate);
 bool xco_core_has_room(const struct xco_core *core);
 // Something entered an empty gate: look at it.

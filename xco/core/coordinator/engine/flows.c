@@ -28,8 +28,8 @@ static struct xco_candidate *candidate_of(struct xco_flows *flows, const struct 
         if (place->used && same(&place->pair, pair)) {
             return place;
         }
-        bool older = oldest != NULL && oldest->used &&
-                     (!place->used || place->since_ns < oldest->since_ns);
+        bool older =
+            oldest != NULL && oldest->used && (!place->used || place->since_ns < oldest->since_ns);
         oldest = oldest == NULL || older ? place : oldest;
     }
     *oldest = (struct xco_candidate){.pair = *pair};

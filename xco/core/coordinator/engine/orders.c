@@ -101,8 +101,8 @@ int64_t xco_order_closes(const struct xco_core *core, const struct xco_destinati
 
 bool xco_order_in_slice(const struct xco_core *core, int64_t now_ns) {
     const struct xco_order *current = &core->current;
-    return !core->fell_back && current->known && current->mode == XCO_SLICE &&
-           !current->given_up && now_ns < current->end_ns;
+    return !core->fell_back && current->known && current->mode == XCO_SLICE && !current->given_up &&
+           now_ns < current->end_ns;
 }
 
 // Returns how many destinations with a gate are behind a link.

@@ -76,7 +76,8 @@ struct xco_order {
 };
 
 struct xco_core_counts {
-    uint64_t directives, misdirected, unplaced, unsliced, welcomes, refusals, slices, given_up, fallbacks;
+    uint64_t directives, misdirected, unplaced, unsliced, welcomes, refusals, slices, given_up,
+        fallbacks;
 };
 
 struct xco_core {
