@@ -6,7 +6,7 @@ BIN := .venv/bin
 # Tests start hundreds of processes, each of which would compile the packages again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-xco core shield prepared packages guests check test test-xen test-kernels lint format coverage mutants bench bench-xco deb man notebooks lock clean
+.PHONY: demo demo-xco core shield prepared packages guests check test test-xen test-kernels lint format coverage mutants bench bench-quick bench-xco deb man notebooks lock clean
 
 demo: .venv/.demo shield
 	$(BIN)/python -m benchmarks.demo.xtc
@@ -85,53 +85,18 @@ coverage: .venv/.ready core
 mutants: .venv/.ready
 	$(BIN)/python -m scripts.mutation --list-survivors
 
-# Four hours, as root on an otherwise idle machine: first simulations, then real packets.
-bench: .venv/.ready
+# Four hours, as root on an otherwise idle machine: simulations and real packets. RESUME=1 goes on.
+bench: .venv/.ready core shield
 	sh scripts/setup-libvirt.sh
-	$(BIN)/python -m benchmarks.xtc.laws
-	$(BIN)/python -m benchmarks.xtc.promise
-	$(BIN)/python -m benchmarks.training.lag
-	$(BIN)/python -m benchmarks.xtc.cost
-	$(BIN)/python -m benchmarks.xtc.shield
-	$(BIN)/python -m benchmarks.xtc.floors
-	$(BIN)/python -m benchmarks.xtc.loop --full 1
-	$(BIN)/python -m benchmarks.xtc.periods
-	$(BIN)/python -m benchmarks.xtc.kernel_short
-	$(BIN)/python -m benchmarks.xtc.promise_packets
-	$(BIN)/python -m benchmarks.xtc.platforms
-	$(BIN)/python -m benchmarks.xtc.quota_share
-	$(BIN)/python -m benchmarks.training.coverage
-	$(BIN)/python -m benchmarks.training.sweeps
-	$(BIN)/python -m benchmarks.policer.sharing
-	$(BIN)/python -m benchmarks.policer.reaction
-	$(BIN)/python -m benchmarks.policer.scale
-	$(BIN)/python -m benchmarks.policer.soak
-	$(BIN)/python -m benchmarks.policer.alternate
-	$(BIN)/python -m benchmarks.policer.history
-	$(MAKE) bench-xco
+	$(BIN)/python -m benchmarks.all $(if $(RESUME),--resume)
+
+# Every benchmark at its shortest: shows that all of them run, and measures nothing.
+bench-quick: .venv/.ready core shield
+	sh scripts/setup-libvirt.sh
+	$(BIN)/python -m benchmarks.all --quick $(if $(RESUME),--resume)
 
 bench-xco: .venv/.ready core
-	$(BIN)/python -m benchmarks.xco.controller.scheduler
-	$(BIN)/python -m benchmarks.xco.controller.exchange
-	$(BIN)/python -m benchmarks.xco.controller.load
-	$(BIN)/python -m benchmarks.xco.controller.flood
-	$(BIN)/python -m benchmarks.xco.gates.precision
-	$(BIN)/python -m benchmarks.xco.gates.rtnl
-	$(BIN)/python -m benchmarks.xco.gates.classify
-	$(BIN)/python -m benchmarks.xco.gates.pace
-	$(BIN)/python -m benchmarks.xco.incast
-	$(BIN)/python -m benchmarks.xco.incast --ways uncoordinated --bottleneck 500Mbps
-	$(BIN)/python -m benchmarks.xco.mix
-	$(BIN)/python -m benchmarks.xco.reads
-	$(BIN)/python -m benchmarks.xco.short
-	$(BIN)/python -m benchmarks.xco.ping
-	$(BIN)/python -m benchmarks.xco.conservation
-	$(BIN)/python -m benchmarks.xco.late
-	$(BIN)/python -m benchmarks.xco.responsiveness
-	$(BIN)/python -m benchmarks.xco.uplink
-	$(BIN)/python -m benchmarks.xco.migration
-	$(BIN)/python -m benchmarks.xco.simulated
-	$(BIN)/python -m benchmarks.xco.controller.simulation
+	$(BIN)/python -m benchmarks.all --only xco $(if $(RESUME),--resume)
 
 .venv/.demo: requirements.lock requirements-uv.lock pyproject.toml
 	PYTHON=$(PYTHON) sh scripts/setup.sh demo
