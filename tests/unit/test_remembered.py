@@ -56,7 +56,7 @@ class WritingRig(WriterRig):
 
 
 def remember(rig: Rig) -> None:
-    rig.manager._remembered = Remembered(rig.journal, cpu=CPU, wall=lambda: NOW)
+    rig.manager._lifecycle.remembered = Remembered(rig.journal, cpu=CPU, wall=lambda: NOW)
 
 
 def kept(name: str = "a", **changes: object) -> dict[str, Kept]:

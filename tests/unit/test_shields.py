@@ -459,7 +459,7 @@ def test_an_unforeseen_error_of_one_reaches_no_other(rig: Rig) -> None:
     def broken(_managed: object, _now: object) -> None:
         raise ZeroDivisionError("bug")
 
-    rig.manager._shields.look = broken  # type: ignore[method-assign, assignment]
+    rig.manager.host.shields.look = broken  # type: ignore[method-assign, assignment]
     rig.hold("a", SETPOINT)
     assert rig.shield.rates["a"] == SETPOINT
     assert rig.report("a").mode is Mode.CLOSED_LOOP
