@@ -12,6 +12,7 @@ from models import paper_host
 from xtc.config.plan import RouterPlan
 from xtc.errors import ActuatorError
 from xtc.manager.manager import Manager
+from xtc.manager.reports import report
 from xtc.manager.router import OpenActuator
 from xtc.measure.collector import Binding, Collector, Side
 from xtc.measure.meter import Snapshot
@@ -192,7 +193,7 @@ class ManagerRig(ABC):
 
     def report(self, name: str) -> Report:
         """Return how a router stands."""
-        return self.manager.routers[name].report(self.clock.now())
+        return report(self.manager.routers[name], self.clock.now())
 
     def throughput(self, name: str) -> float:
         """Return what the plant really forwards."""

@@ -81,7 +81,7 @@ def test_the_way_leads_from_the_fleet_over_a_host_to_a_router_and_back(visit: Vi
     assert meter.get_attribute("aria-valuetext") == "50 % of 100 kp/s"
     assert "never heard" in page.get_by_role("row").filter(has_text="edge-2").inner_text()
     row.get_by_role("link", name="edge-1").click()
-    assert page.get_by_role("heading", level=1).inner_text() == "edge-1"
+    page.get_by_role("heading", name="edge-1", level=1).wait_for()
     assert page.evaluate("document.activeElement.tagName") == "H1"
     page.get_by_role("row").filter(has_text="gold").get_by_role("link").click()
     page.get_by_role("heading", name="gold", level=1).wait_for()

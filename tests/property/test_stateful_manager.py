@@ -16,6 +16,7 @@ from xtc.actuator.base import Actuator
 from xtc.errors import Admission, Denied, Permanent, Transient, Unsupported
 from xtc.lease import Kind
 from xtc.manager.cap import MAX_BACKOFF
+from xtc.manager.reports import report as report_of
 from xtc.modes import Mode
 from xtc.spec import ActuatorSpec, Original, SimulatedSpec
 from xtc.state.journal import Journal, _decode
@@ -236,7 +237,7 @@ class ManagerMachine(RuleBasedStateMachine):
     @invariant()
     def what_is_called_released_is_released_or_said_to_be_in_trouble(self) -> None:
         for name, managed in self.rig.manager.routers.items():
-            report = managed.report(self.rig.clock.now())
+            report = report_of(managed, self.rig.clock.now())
             if report.mode is Mode.RELEASED and name in self.rig.witness.owned:
                 assert report.problem
 

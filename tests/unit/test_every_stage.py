@@ -12,13 +12,14 @@ from simulated_rig import Rig, plan
 
 import xtc
 from xtc.isolation import Firewall
+from xtc.manager.host import Host
 from xtc.manager.manager import Manager
 from xtc.manager.router import Managed
 from xtc.wire import Activate
 
 SETPOINT = 20e3
 PACKAGE = str(Path(xtc.__file__).parent)
-GUARDS = {Firewall, Manager}
+GUARDS = {Firewall, Host, Manager}
 """Their own functions are what stops an error."""
 SAFE = {"observing"}
 """Reads two attributes; it cannot fail."""

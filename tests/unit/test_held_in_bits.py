@@ -266,10 +266,10 @@ def test_what_is_offered_is_taken_in_frames_of_the_size_that_is_forwarded(rig: R
         offered_bps=BitsPerSecond(3e6),
     )
     managed.step(reading, rig.clock.now(), PERIOD)
-    assert managed._sample is not None
-    assert managed._sample.in_bits == InBits(5e3, pytest.approx(5.5e3))
+    assert managed.sample is not None
+    assert managed.sample.in_bits == InBits(5e3, pytest.approx(5.5e3))
     none = structs.replace(
         reading, throughput=PacketsPerSecond(0.0), throughput_bps=BitsPerSecond(0.0)
     )
     managed.step(none, rig.clock.now(), PERIOD)
-    assert managed._sample.in_bits == InBits(0.0, 3e3)
+    assert managed.sample.in_bits == InBits(0.0, 3e3)

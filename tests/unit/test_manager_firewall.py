@@ -9,6 +9,7 @@ import pytest
 from simulated_rig import Rig, plan
 
 from xtc.errors import Transient
+from xtc.manager import host
 from xtc.manager.cap import Keeper
 from xtc.manager.router import Managed
 from xtc.modes import Mode
@@ -20,7 +21,7 @@ STAGES = [
     (Managed, "_sampled"),
     (Managed, "_decide"),
     (Managed, "carry_out"),
-    (Managed, "report"),
+    (host, "report"),
     (Keeper, "begin_period"),
     (Keeper, "view"),
     (Keeper, "set"),
@@ -55,7 +56,7 @@ def broken(request: pytest.FixtureRequest, rig: Rig, monkeypatch: pytest.MonkeyP
     """One stage of the tick of `bad` crashes."""
     kind, name = request.param
     managed = rig.manager.routers["bad"]
-    target = managed if kind is Managed else managed.keeper
+    target = managed.keeper if kind is Keeper else managed
     monkeypatch.setattr(kind, name, crashing(getattr(kind, name), target))
     return rig
 

@@ -199,7 +199,7 @@ def test_the_loop_is_told_what_reached_the_router(rig: Rig) -> None:
     rig.ask(Limit("a", 30e3))
     dropping(rig, 900_000, 20)
     assert rig.holds("a", 20e3)
-    sample = rig.manager.routers["a"]._sample
+    sample = rig.manager.routers["a"].sample
     assert sample is not None
     assert sample.offered == pytest.approx(FLOOD)
 

@@ -12,6 +12,7 @@ from xtc.manager.activation import Beginnings
 from xtc.manager.host_floors import HostFloors
 from xtc.manager.limits import CountingLimiter, Limits
 from xtc.manager.orphans import Leftovers
+from xtc.manager.reports import bare_report, report
 from xtc.manager.router import Managed, OpenActuator
 from xtc.manager.shields import ShieldPort, Shields
 from xtc.wire import Report
@@ -80,8 +81,8 @@ class Host:
 
     def report(self, managed: Managed, now: Seconds) -> Report:
         """Return the report of one router; a bare one where an unforeseen error prevents it."""
-        report = self.work_on(managed, "report", partial(managed.report, now))
-        return report or managed.bare_report()
+        found = self.work_on(managed, "report", partial(report, managed, now))
+        return found or bare_report(managed)
 
 
 def release(managed: Managed) -> str:

@@ -1,21 +1,19 @@
-"""One router under the manager: plan, cap, loop, and report."""
+"""One router under the manager: plan, cap and loop."""
 
 import dataclasses
-import math
 from collections.abc import Callable
 
 import msgspec
 from msgspec.structs import replace
 
 from common.setpoint import Setpoint, Unit, counted
-from common.units import BitsPerSecond, CapFraction, PacketsPerSecond, Seconds
+from common.units import CapFraction, PacketsPerSecond, Seconds
 from xtc.actuator.base import Actuator
 from xtc.config.plan import RouterPlan
 from xtc.control.binding import Polling, binds, observed
 from xtc.control.dither import SLOTS, Dithered, steady
 from xtc.control.first_cap import first
 from xtc.control.floors import KEEP as KEEP_WEIGHT
-from xtc.control.headroom import is_held
 from xtc.control.instance import (
     HOLD_AFTER,
     KEEP,
@@ -30,7 +28,6 @@ from xtc.control.instance import (
     step,
 )
 from xtc.control.law import InBits, PaperLaw, Sample
-from xtc.control.laws import name_in_bits
 from xtc.control.prior import Prior
 from xtc.control.promise import Accounting
 from xtc.control.shielding import Shielded
@@ -40,10 +37,9 @@ from xtc.lease import Kind, Lease
 from xtc.manager.cap import CapView, Keeper, same_cap
 from xtc.manager.floor import FloorKeeper
 from xtc.manager.window import Calm, Seen, joined, mean_of, steadied
-from xtc.measure.collector import Reading, Side, reached_bps, with_dropped
+from xtc.measure.collector import Reading, Side, reached_bps
 from xtc.modes import Finding, Mode
 from xtc.spec import ActuatorSpec, Original
-from xtc.wire import Report
 
 OpenActuator = Callable[[ActuatorSpec, Original | None], Actuator]
 
@@ -61,6 +57,12 @@ class Managed:
     """Why its original could not be made durable, so that it is not capped."""
     lost = False
     """Whether it was gone, and it is not known yet whether it came back with our cap."""
+    reading: Reading | None = None
+    """What the meter counted in the last period."""
+    view: CapView | None = None
+    """What the actuator showed in the last period."""
+    sample: Sample | None = None
+    """What the last period showed; None where the loop was blind."""
     uuid = ""
     """UUID of the domain, while it runs here."""
 
@@ -89,9 +91,6 @@ class Managed:
         """The last lease, even after release: it must not be replayed."""
         self.by_hand = False
         """Whether it was released on request, so that a reload does not hold it again."""
-        self._reading: Reading | None = None
-        self._view: CapView | None = None
-        self._sample: Sample | None = None
         self._polling = Polling()
         self._recent: tuple[float, ...] = ()
         """The shares of its cap that it used recently."""
@@ -131,17 +130,12 @@ class Managed:
     @property
     def interfaces(self) -> tuple[str, ...]:
         """The interfaces that the router had in the last period."""
-        return self.found if self._reading is None else self._reading.interfaces
+        return self.found if self.reading is None else self.reading.interfaces
 
     @property
     def disturbed(self) -> bool:
         """Whether its interfaces exist but were not counted: one was created again, for example."""
-        return self._reading is not None and self._reading.throughput is None
-
-    @property
-    def sample(self) -> Sample | None:
-        """What the last period showed; None where the loop was blind."""
-        return self._sample
+        return self.reading is not None and self.reading.throughput is None
 
     def last_lease(self) -> Lease | None:
         """Return the lease that the next one must follow; releasing a router ends a punishment."""
@@ -178,8 +172,8 @@ class Managed:
         if instance is None or instance.capped or instance.paused or not self._opened(period):
             return None
         assert self._profile is not None  # _opened() has set it
-        in_force = None if self._view is None else self._view.cap
-        forwarded = None if self._reading is None else self._reading.throughput
+        in_force = None if self.view is None else self.view.cap
+        forwarded = None if self.reading is None else self.reading.throughput
         self.instance, command = first(instance, self._profile, in_force, forwarded)
         return command
 
@@ -223,9 +217,9 @@ class Managed:
 
     def step(self, reading: Reading | None, now: Seconds, period: Seconds) -> Command:
         """Let the loop decide on the sample of this period."""
-        self._reading, self._period_s = reading, period
+        self.reading, self._period_s = reading, period
         self.found = self.found if reading is None else ()
-        self._view = self._sample = None
+        self.view = self.sample = None
         self.keeper.begin_period()
         if self.instance is None:
             self._release_again()
@@ -233,7 +227,7 @@ class Managed:
         if not self._opened(period):
             self.instance = replace(self.instance, seen_at=now)
             return KEEP
-        self._view = self.keeper.view(now)
+        self.view = self.keeper.view(now)
         if self.keeper.yielded and self.instance.lease.kind is Kind.PUNISHMENT:
             self.keeper.reclaim()  # a punished router must not escape by changing the cap
         if self.keeper.yielded:
@@ -243,7 +237,7 @@ class Managed:
             self.mixed = False
             self.instance = replace(self.instance, seen_at=now)
             return self._decide(now, None)
-        self._sample = self._sampled()
+        self.sample = self._sampled()
         if reading is not None and reading.incomplete:
             return self._decide_on_the_rest(reading, now, period)
         return self._decide_calmly(now)
@@ -251,10 +245,10 @@ class Managed:
     def _decide_calmly(self, now: Seconds) -> Command:
         """Decide on the period, or on the mean of the second that ends with it."""
         assert self.instance is not None  # step() has checked
-        if self._sample is None or not self._may_be_calm(self.instance):
+        if self.sample is None or not self._may_be_calm(self.instance):
             self._calm.begin()
-            return self._decide(now, self._sample)
-        judged = self._calm.gather(self._sample, self.instance.setpoint, self._spanned_s)
+            return self._decide(now, self.sample)
+        judged = self._calm.gather(self.sample, self.instance.setpoint, self._spanned_s)
         if judged is None:
             self.instance = replace(self.instance, seen_at=now)
         return self._decide(now, judged)
@@ -272,7 +266,7 @@ class Managed:
     def _decide_on_the_rest(self, reading: Reading, now: Seconds, period: Seconds) -> Command:
         """Control a router that lost an interface; the others may only lower its cap."""
         assert self.instance is not None  # step() has checked
-        rest, view, lease = reading.at_least, self._view, self.instance.lease
+        rest, view, lease = reading.at_least, self.view, self.instance.lease
         counted_rest = counted(lease.unit, rest, reading.at_least_bps)
         if rest is None or counted_rest is None or view is None or counted_rest <= lease.target:
             self.instance = replace(
@@ -313,10 +307,10 @@ class Managed:
 
     def _delivered(self, unit: Unit) -> tuple[float | None, float | None]:
         """Return what was forwarded and what reached the router, in packets/s or bits/s."""
-        reading = self._reading
+        reading = self.reading
         if reading is None or reading.throughput is None:
             return None, None
-        reached = self._reached(reading)
+        reached = self.reached(reading)
         if unit is Unit.PACKETS:
             return reading.throughput, reached
         return reading.throughput_bps, reached_bps(reading, reached)
@@ -351,7 +345,7 @@ class Managed:
 
     def _too_early(self, period: Seconds) -> bool:
         """Whether a rarely refilled cap needs more periods before it can be judged."""
-        reading, view = self._reading, self._view
+        reading, view = self.reading, self.view
         if reading is None or reading.throughput is None or view is None or not view.refill:
             self._window = ()
             return False
@@ -360,7 +354,7 @@ class Managed:
 
     def _sampled(self) -> Sample | None:
         """Return the sample of the period, with whether the cap was binding."""
-        reading, view = self._reading, self._view
+        reading, view = self.reading, self.view
         if reading is None or reading.throughput is None or view is None:
             return None
         self._spanned_s = Seconds(max(1, len(self._window)) * self._period_s)
@@ -368,7 +362,7 @@ class Managed:
             (reading, view), self._window = mean_of(self._window), ()
         assert reading.throughput is not None  # a window contains only such readings
         cap = self._in_force(view.cap)
-        offered = self._reached(reading)
+        offered = self.reached(reading)
         evidence = view.evidence(reading.throughput, offered, cap=cap)
         self._recent, judged = steadied(self._recent, evidence, self._period_s)
         binding = binds(judged, self._polling)
@@ -447,7 +441,7 @@ class Managed:
         if self.floor.mode == KEEP_WEIGHT:
             self.floor.give_back()
         most = limits.ceiling
-        sample = self._sample
+        sample = self.sample
         if self._polling.polls and sample is not None and sample.used is not None:
             most = sample.used  # it uses all it gets, regardless of its traffic
         self.floor.observe(instance.lease, sample, most)
@@ -471,7 +465,7 @@ class Managed:
 
     def release(self) -> bool:
         """Restore the original settings; return whether it is done."""
-        self._period = self._view = None
+        self._period = self.view = None
         self.floor.rest()
         return self.keeper.release()
 
@@ -483,141 +477,13 @@ class Managed:
         """Retry a failed release after the actuator's backoff; return whether it is done."""
         return not self.keeper.resting and self.release()
 
-    def report(self, now: Seconds) -> Report:
-        """Return the report of this router."""
-        instance, reading, view = self.instance, self._reading, self._view
-        remaining = math.inf if instance is None else instance.lease.remaining(now)
-        setpoint = None if instance is None else instance.setpoint
-        shield, accounting = self.shielded.rate, self.accounting
-        return Report(
-            vr=self.plan.name,
-            active=instance is not None,
-            mode=Mode.RELEASED if instance is None else instance.mode,
-            finding=Finding.NONE if instance is None else instance.finding,
-            setpoint_pps=None if setpoint is None else setpoint.pps,
-            throughput_pps=None if reading is None else reading.throughput,
-            offered_pps=self._offered(),
-            cap=None if view is None else view.cap,
-            used=None if view is None else view.used,
-            binding=self._binding(),
-            lease_remaining_s=None if math.isinf(remaining) else remaining,
-            sample_age_s=None if instance is None else now - instance.seen_at,
-            interfaces=self.interfaces,
-            problem=self._problem(),
-            law=self._law(),
-            limit_pps=self.limit,
-            shield_pps=None if shield is None else shield.pps,
-            shield_bps=None if shield is None else shield.bps,
-            shield_problem=self.shielded.problem or self.shielded.overruled,
-            cap_known=view is not None or instance is None,
-            epoch=None if instance is None else instance.lease.epoch,
-            sequence=None if instance is None else instance.lease.sequence,
-            observing=self.observing,
-            proposed_cap=self.proposed,
-            setpoint_bps=None if setpoint is None else setpoint.bps,
-            throughput_bps=None if reading is None else reading.throughput_bps,
-            offered_bps=self._offered_bps(),
-            burst=None if setpoint is None else setpoint.allowance,
-            over_promise_packets=accounting.over(Unit.PACKETS),
-            under_promise_packets=accounting.under(Unit.PACKETS),
-            over_promise_bits=accounting.over(Unit.BITS),
-            under_promise_bits=accounting.under(Unit.BITS),
-            breach_seconds=accounting.breach_s,
-            weight=self.floor.weight if self.keeper.weights is not None else None,
-            floor_problem=self.floor.problem if instance is not None else "",
-            uuid=self.uuid,
-        )
-
-    def bare_report(self) -> Report:
-        """Return a minimal report of a router whose full report failed: its name, and why."""
-        return Report(
-            vr=self.plan.name,
-            active=self.instance is not None,
-            mode=Mode.RELEASED if self.instance is None else self.instance.mode,
-            finding=Finding.NONE,
-            setpoint_pps=None,
-            throughput_pps=None,
-            offered_pps=None,
-            cap=None,
-            used=None,
-            binding=None,
-            lease_remaining_s=None,
-            sample_age_s=None,
-            interfaces=(),
-            problem=self.fault,
-            cap_known=False,
-        )
-
-    def _binding(self) -> bool | None:
-        """Return whether the cap or the shield limits the router."""
-        instance, sample = self.instance, self._sample
-        if sample is None or sample.binding or instance is None:
-            return None if sample is None else sample.binding
-        counted = sample.counted_in(instance.lease.unit)
-        return counted is not None and is_held(counted, instance.lease.target)
-
-    def _reached(self, reading: Reading) -> PacketsPerSecond | None:
+    def reached(self, reading: Reading) -> PacketsPerSecond | None:
         """Return the packets/s that reached the router; its own end also counts shield drops."""
         counted = reading.offered
         dropped = self.shielded.dropped
         if counted is None or self.plan.binding.side is Side.HOST:
             return counted
         return None if dropped is None else PacketsPerSecond(max(0.0, counted - dropped))
-
-    def _offered(self) -> PacketsPerSecond | None:
-        """Return the packets/s sent towards the router, including what limit and shield dropped."""
-        reached = None if self._reading is None else self._reading.offered
-        dropped = self._dropped()
-        return None if reached is None or dropped is None else PacketsPerSecond(reached + dropped)
-
-    def _offered_bps(self) -> BitsPerSecond | None:
-        reading = self._reading
-        if reading is None or reading.offered is None:
-            return None
-        return with_dropped(reading.offered, reading.offered_bps, self._dropped())
-
-    def _dropped(self) -> PacketsPerSecond | None:
-        """Return what limit and shield dropped and no counter contains; None where unknown."""
-        if self.kept_back is None or self.shielded.dropped is None:
-            return None
-        uncounted = self.shielded.dropped if self.plan.binding.side is Side.HOST else 0.0
-        return PacketsPerSecond(self.kept_back + uncounted)
-
-    def _law(self) -> str:
-        in_bits = self.instance is not None and self.instance.lease.unit is Unit.BITS
-        return name_in_bits(self.plan.law) if in_bits else self.plan.law
-
-    def _problem(self) -> str:
-        if problem := self.fault or self._problem_of_cap():
-            return problem
-        if self._reading is not None and self._reading.problems:
-            return "; ".join(self._reading.problems)
-        if self._sample is not None and not self._is_counted(self._sample):
-            return "its interfaces do not count bytes plausibly (hold it in packets/s)"
-        if self.limit_problem or self.observed:
-            return self.limit_problem or self.observed
-        if self.instance is not None and self.instance.finding is Finding.UNRESPONSIVE:
-            return (
-                "throughput does not answer to the cap (a router that forwards in the host's "
-                'kernel needs actuator kind = "deadline")'
-            )
-        return ""
-
-    def _is_counted(self, sample: Sample) -> bool:
-        """Whether a sample is known in the setpoint's unit."""
-        return self.instance is None or sample.counted_in(self.instance.lease.unit) is not None
-
-    def _problem_of_cap(self) -> str:
-        held = self.instance is not None or self.keeper.original is not None
-        if held and self.keeper.problem is not None:
-            return str(self.keeper.problem)
-        if self.instance is not None and self.undurable:
-            return self.undurable
-        if self.keeper.yielded:
-            return "somebody else keeps changing the cap (find out who, then `xtc resume`)"
-        if held and self.instance is None:
-            return "what stood there before is still to be put back"
-        return ""
 
 
 def _replanned(lease: Lease, plan: RouterPlan) -> Lease:
