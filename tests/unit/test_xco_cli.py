@@ -236,7 +236,8 @@ def test_without_numpy_simulate_says_what_to_install(
     for name in [name for name in sys.modules if name.startswith(("xco.simulate", "numpy"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "numpy", None)
-    assert "pip install 'xtc[simulation]'" in shell("simulate", code=2)
+    for options in ((), ("--rows", "24"), ("--json", "more")):
+        assert "pip install 'xtc[simulation]'" in shell("simulate", *options, code=2)
 
 
 # --- checks
@@ -244,7 +245,7 @@ def test_without_numpy_simulate_says_what_to_install(
 
 def test_a_topology_is_checked_and_shown(shell: Shell) -> None:
     file = str(shell.folder / "topology.toml")
-    assert "no mistake found; 2 hosts, 1 switches, 2 links" in shell("topology", "check", file)
+    assert "no mistake found; 2 hosts, 1 switch, 2 links" in shell("topology", "check", file)
     links = shell.json("topology", "discover", file)["links"]
     assert [(link["between"], link["capacity_bps"], link["tree"]) for link in links] == [
         (["a", "s"], 10**9, True),

@@ -23,7 +23,9 @@ for _name, _group in (
     app.add_typer(_group, name=_name)
 app.command()(status)
 app.command()(top)
-app.command("simulate")(simulate_is_missing)
+# Its options are those of the real command, which is not there to accept them.
+ANY_OPTIONS = {"ignore_unknown_options": True, "allow_extra_args": True}
+app.command("simulate", context_settings=ANY_OPTIONS)(simulate_is_missing)
 
 
 def main() -> None:

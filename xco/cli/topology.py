@@ -33,8 +33,9 @@ def check(file: File = DEFAULT_TOPOLOGY, json: Json = False) -> None:
     if json:
         print_json(found)
         return
-    words = "{file}: no mistake found; {hosts} hosts, {switches} switches, {links} links"
-    typer.echo(words.format(**found))
+    kinds = (("host", "hosts"), ("switch", "switches"), ("link", "links"))
+    counts = (f"{found[many]} {one if found[many] == 1 else many}" for one, many in kinds)
+    typer.echo(f"{file}: no mistake found; {', '.join(counts)}")
     if loaded.sources:
         typer.echo(f"the tree is read from {', '.join(found['read_from'])}: xco topology discover")
 
