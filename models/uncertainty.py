@@ -57,7 +57,7 @@ class Uncertainty:
             _require("intervals", _is_interval(low, high), "give cap, low and high, packets/s")
 
     @property
-    def wander(self) -> float:
+    def variation(self) -> float:
         """Standard deviation of the host's speed over the time of a sweep, including its trend."""
         return math.hypot(self.speed_sd, self.trend / math.sqrt(12))
 
@@ -69,7 +69,7 @@ class Uncertainty:
         """
         low, high = self.top
         middle = (low + high) / 2
-        missing = math.hypot((high - low) / 2, NORMAL * self.wander * middle)
+        missing = math.hypot((high - low) / 2, NORMAL * self.variation * middle)
         return max(middle - missing, 0.0)
 
     def error_at(self, cap: float) -> float:
@@ -100,7 +100,7 @@ class Uncertainty:
         if cap < self.intervals[0][0]:
             return None
         doubt = NORMAL * math.hypot(
-            self.error_at(cap), self.wander, self.noise / math.sqrt(samples)
+            self.error_at(cap), self.variation, self.noise / math.sqrt(samples)
         )
         share = min(max(doubt, NARROWEST), WIDEST)
         most = throughput / (1 - share)

@@ -8,7 +8,7 @@ import msgspec
 
 from policer.contracts.contract import Contract
 from policer.contracts.host import Host
-from policer.decide.telemetry import Sight
+from policer.decide.telemetry import HostTelemetry
 from policer.fleet.live import HostLive
 from policer.history.chunks import POINTS
 from policer.history.packing import packed, unpacked
@@ -47,7 +47,7 @@ class ToldHost:
 
     def __init__(
         self,
-        hears: Callable[[HostLive, Sight, float], None],
+        hears: Callable[[HostLive, HostTelemetry, float], None],
         contracts: Mapping[str, Contract] | None = None,
         *,
         name: str = "gold",
@@ -66,14 +66,14 @@ class ToldHost:
             tick = next(self._ticks)
         self.wall += self.period_s * (1 + lost)
         self.clock += self.period_s * (1 + lost)
-        now = Sight(
+        now = HostTelemetry(
             heard_at=self.clock,
             host_clock=self.clock,
             tick=tick,
             routers={one.vr: one for one in reports},
         )
         self._hears(self.live, now, self.wall + late_s)
-        self.live = replace(self.live, sight=now)
+        self.live = replace(self.live, telemetry=now)
 
 
 def points(cuts: Sequence[Cut], vr: str, span: int = 1, host: str = "gold") -> dict[int, Point]:

@@ -16,10 +16,10 @@ from common.units import CapFraction, Seconds
 from xtc.config.plan import RouterPlan
 from xtc.daemon.build import opener
 from xtc.libvirt.api import Api
-from xtc.libvirt.budget import Patience
+from xtc.libvirt.budget import Budget
 from xtc.libvirt.drivers import way_of
 from xtc.libvirt.hypervisors import Hypervisors
-from xtc.libvirt.mailbox import Board
+from xtc.libvirt.mailbox import Mailbox
 from xtc.libvirt.metadata import URI, original_of
 from xtc.measure.meter import Snapshot, rates
 from xtc.spec import LibvirtOriginal, LibvirtSpec
@@ -54,7 +54,7 @@ class LibvirtRig(ManagerRig):
         """Hypervisors of which some domains hang: the rest of their work is waited for."""
         self.longest = 0.0
         """The most wall time that a tick took."""
-        self.boards: list[Board] = []
+        self.boards: list[Mailbox] = []
         self._uris = {name: _uri(plan) for name, plan in self.plans.items()}
         for name in self.plans:
             if name not in self.host(name).guests:
@@ -69,8 +69,8 @@ class LibvirtRig(ManagerRig):
         self.open_manager(opener(None, self.hypervisors))
         self.hypervisors.use((p.spec for p in self.plans.values()), also=self.manager.places)
         for session in self.hypervisors._sessions.values():  # threads take real time
-            session.patience = Patience(MonotonicClock(), self.patience)
-        self.boards += [session._board for session in self.hypervisors._sessions.values()]
+            session.patience = Budget(MonotonicClock(), self.patience)
+        self.boards += [session._mailbox for session in self.hypervisors._sessions.values()]
         self.hypervisors.settle(Seconds(LIMIT_S))
         self.troubles = self.manager.start()
 
@@ -109,7 +109,7 @@ class LibvirtRig(ManagerRig):
         """Wait until every hypervisor has done all that there was to do."""
         for uri, session in self.hypervisors._sessions.items():
             if uri in self.partly:
-                until(session._board, partial(blocked, session, self.hosts[str(uri)]))
+                until(session._mailbox, partial(blocked, session, self.hosts[str(uri)]))
             elif uri not in hung:
                 quiet(session)
 

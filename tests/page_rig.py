@@ -9,9 +9,9 @@ from policer.contracts.contract import Contract
 from policer.contracts.host import Host
 from policer.contracts.overrides import excused, standing
 from policer.contracts.reach import UNLIMITED, Reach
-from policer.decide.round import play
+from policer.decide.round import decide_round
 from policer.decide.state import HostState, HostView, Policy
-from policer.decide.telemetry import Sight, seen
+from policer.decide.telemetry import HostTelemetry, seen
 from policer.fleet.inbox import Inbox
 from policer.fleet.live import Fleet, HostLive, Leadership
 from policer.store import Event, PunishmentRow, open_store
@@ -48,7 +48,7 @@ class Fleetwork:
         self.store = open_store(f"sqlite:///{folder}/policer.db")
         self.fleet, self.inbox, self.now = Fleet(), Inbox(), 1000.0
         self.fleet.leadership = Leadership(leading=True, epoch=7, holder="policer-a")
-        self._sights: dict[str, Sight] = {}
+        self._sights: dict[str, HostTelemetry] = {}
         self._states: dict[str, HostState] = {}
         self.said: dict[str, tuple[Report, ...]] = {}
         """What each host's daemon says with every tick; a host that is not there is silent."""
@@ -82,16 +82,16 @@ class Fleetwork:
         self.fleet.overrides = standing(self.store.overrides.all(), datetime.now(UTC))
 
     def _round(self, host: Host, contracts: dict[str, Contract]) -> None:
-        sight = self._sights.get(host.name, Sight())
+        telemetry = self._sights.get(host.name, HostTelemetry())
         if host.name in self.said:
             telemetry = Telemetry(self.now, int(self.now), self.said[host.name])
-            sight = seen(sight, telemetry, self.now, host.capacity_pps)
+            telemetry = seen(telemetry, telemetry, self.now, host.capacity_pps)
         exempt = self.fleet.overrides.exempt_on(host.name, {})
-        view = HostView(host.capacity_pps, excused(contracts, exempt), sight)
-        done = play(self.now, view, self._states.get(host.name, HostState()), Policy())
-        self._sights[host.name], self._states[host.name] = sight, done.state
+        view = HostView(host.capacity_pps, excused(contracts, exempt), telemetry)
+        done = decide_round(self.now, view, self._states.get(host.name, HostState()), Policy())
+        self._sights[host.name], self._states[host.name] = telemetry, done.state
         self.store.events.add([Event(host.name, n.kind, n.words, n.vr) for n in done.notes])
-        live = HostLive(host, contracts, sight=sight, state=done.state, orders=done.orders)
+        live = HostLive(host, contracts, telemetry=telemetry, state=done.state, orders=done.orders)
         live = replace(live, follows=self.follows.get(host.name, {}))
         self.fleet.put(replace(live, refusals=self.refusals.get(host.name, {})))
 

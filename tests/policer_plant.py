@@ -16,9 +16,9 @@ from common.setpoint import Setpoint
 from common.units import Seconds
 from policer.contracts.contract import Contract
 from policer.decide.dispatch import Sent, Terms, due
-from policer.decide.round import play
+from policer.decide.round import decide_round
 from policer.decide.state import HostState, HostView, Order, Policy, Round, RouterState
-from policer.decide.telemetry import Sight, seen
+from policer.decide.telemetry import HostTelemetry, seen
 from xtc.errors import Refused
 from xtc.lease import Lease, check_successor
 from xtc.modes import Finding, Mode
@@ -311,7 +311,7 @@ class PolicedHost:
         self.policy = policy or Policy()
         self.loss = loss
         self.state = HostState()
-        self.sight = Sight()
+        self.telemetry = HostTelemetry()
         self.sent: Mapping[str, Sent] = {}
         self.epoch = 1
         self.frames: list[Frame] = []
@@ -322,7 +322,7 @@ class PolicedHost:
         """Become another policer: of the old one's knowledge, only punishments are durable."""
         self.epoch += 1
         self._sequence = count(1)
-        self.sent, self.sight = {}, Sight()
+        self.sent, self.telemetry = {}, HostTelemetry()
         self.state = HostState(
             at=self.host.now,
             routers={
@@ -342,16 +342,16 @@ class PolicedHost:
         telemetry = self.host.advance()
         now = self.host.now
         if self._random.random() >= self.loss:
-            self.sight = seen(self.sight, telemetry, now, self.declared)
-        decided = play(
-            now, HostView(self.declared, self.contracts, self.sight), self.state, self.policy
+            self.telemetry = seen(self.telemetry, telemetry, now, self.declared)
+        decided = decide_round(
+            now, HostView(self.declared, self.contracts, self.telemetry), self.state, self.policy
         )
         self.state = decided.state
         told = due(
             now,
             decided.orders,
             self.sent,
-            self.sight.routers,
+            self.telemetry.routers,
             Terms(self.epoch),
             lambda: next(self._sequence),
         )

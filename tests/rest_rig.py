@@ -21,7 +21,7 @@ from policer.contracts.host import Host
 from policer.contracts.ladder import Punishment, Step
 from policer.decide.evidence import Evidence
 from policer.decide.state import HostState, Order, RouterState
-from policer.decide.telemetry import Sight
+from policer.decide.telemetry import HostTelemetry
 from policer.fleet.inbox import Inbox
 from policer.fleet.live import Fleet, HostLive, Leadership
 from policer.rest import RestSettings, create_app
@@ -91,8 +91,8 @@ class Rig:
 
     def show(self, host: Host, *reports: Report, **changes: Any) -> None:
         """Let the fleet see a host whose daemon has just said this."""
-        sight = Sight(heard_at=self.clock.now(), routers={r.vr: r for r in reports})
-        self.fleet.put(HostLive(host, sight=sight, **changes))
+        telemetry = HostTelemetry(heard_at=self.clock.now(), routers={r.vr: r for r in reports})
+        self.fleet.put(HostLive(host, telemetry=telemetry, **changes))
 
     def wait(self, seconds: float) -> None:
         """Let time pass."""

@@ -1,4 +1,4 @@
-"""A desk that plays rounds of one host on what it is shown."""
+"""Plays rounds of one host on what it is shown."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -8,9 +8,9 @@ from policer_plant import held_report
 from policer.contracts.contract import Contract
 from policer.contracts.ladder import Punishment, Step
 from policer.decide.evidence import Evidence
-from policer.decide.round import play
+from policer.decide.round import decide_round
 from policer.decide.state import HostState, HostView, Policy, Round, RouterState
-from policer.decide.telemetry import Sight
+from policer.decide.telemetry import HostTelemetry
 from xtc.wire import HostDrops, Report
 
 CAPACITY = 100e3
@@ -19,12 +19,12 @@ LADDER = Contract(guarantee_pps=10e3, measures=tuple(Step))
 ALWAYS = Contract(guarantee_pps=10e3, measures=tuple(Step), punish="always")
 
 
-def sight(now: float, *reports: Report, distrust: str = "") -> Sight:
+def telemetry(now: float, *reports: Report, distrust: str = "") -> HostTelemetry:
     routers = {report.vr: report for report in reports}
-    return Sight(now, 1000.0 + now, int(now), routers, distrust=distrust)
+    return HostTelemetry(now, 1000.0 + now, int(now), routers, distrust=distrust)
 
 
-class Desk:
+class Context:
     """Plays rounds on what it is shown, one a second."""
 
     def __init__(self, **contracts: Contract) -> None:
@@ -35,13 +35,13 @@ class Desk:
         self.drops: HostDrops | None = None
         self.now = 0.0
 
-    def play(self, *reports: Report, rounds: int = 1, distrust: str = "") -> Round:
+    def decide_round(self, *reports: Report, rounds: int = 1, distrust: str = "") -> Round:
         for _ in range(rounds):
             self.now += 1.0
-            seen = sight(self.now, *reports, distrust=distrust)
+            seen = telemetry(self.now, *reports, distrust=distrust)
             seen = replace(seen, busiest_cpu=self.busiest_cpu, drops=self.drops)
             view = HostView(CAPACITY, self.contracts, seen)
-            played = play(self.now, view, self.state, self.policy)
+            played = decide_round(self.now, view, self.state, self.policy)
             self.state = played.state
         return played
 

@@ -10,7 +10,7 @@ import msgspec
 from common.units import CapFraction, PacketsPerSecond, Seconds
 from models import HostModel, bundled_host
 from training.recording.recording import Metadata, Recording
-from training.recording.sweep_model import Aims, Span, aims_for
+from training.recording.sweep_model import Span, SweepPlan, aims_for
 from training.sweep.bench import Measured
 from training.sweep.sweep import Sweep, Watcher, resumed
 from xtc.simulation.plant import Plant, advanced, settled
@@ -106,7 +106,7 @@ def floor_of(simulated: Router, floor: float) -> Router:
     return simulated
 
 
-def swept(simulated: Router, path: Path, aims: Aims | int = 300) -> Recording:
+def swept(simulated: Router, path: Path, aims: SweepPlan | int = 300) -> Recording:
     """Sweep a router into a file, or go on with the file."""
     wanted = aims_for(aims) if isinstance(aims, int) else aims
     simulated.release()

@@ -12,42 +12,42 @@ from common.units import Seconds
 from xtc.libvirt.connection import Link
 from xtc.libvirt.domain_ops import Visitor, survey
 from xtc.libvirt.domains import DomainView, Outcome
-from xtc.libvirt.mailbox import Board
+from xtc.libvirt.mailbox import Mailbox
 from xtc.libvirt.session import Session
 
 NO_TIME = Seconds(0.0)
 SHORTLY = Seconds(0.01)
 
 
-def until(board: Board, holds: Callable[[], bool]) -> None:
+def until(mailbox: Mailbox, holds: Callable[[], bool]) -> None:
     """Wait until something holds, looking at every change on the board, and now and then."""
     end = time.monotonic() + LIMIT_S
-    while not board.wait_until(holds, SHORTLY):
+    while not mailbox.wait_until(holds, SHORTLY):
         assert time.monotonic() < end, "what was waited for did not come"
 
 
 def quiet(session: Session) -> None:
     """Wait until nothing is left to do: no order, no question, no survey."""
-    board = session._board
+    mailbox = session._mailbox
     until(
-        board,
+        mailbox,
         lambda: (
-            board.view.surveyed
-            and not board._survey
-            and not (board._orders or board._describe or board._asked)
-            and not (board._busy or board._steps or board._lost)
+            mailbox.view.surveyed
+            and not mailbox._survey
+            and not (mailbox._orders or mailbox._describe or mailbox._asked)
+            and not (mailbox._busy or mailbox._steps or mailbox._lost)
         ),
     )
 
 
 def blocked(session: Session, host: FakeHost) -> bool:
     """Whether every worker hangs, or has nothing that it may do before time passes."""
-    board = session._board
+    mailbox = session._mailbox
     return (
-        board.view.surveyed
-        and not (board._survey or board._steps)
-        and board._workers + len(board._lost) == host.hanging + board._idle
-        and (board._idle == 0 or board._next() is None)
+        mailbox.view.surveyed
+        and not (mailbox._survey or mailbox._steps)
+        and mailbox._workers + len(mailbox._lost) == host.hanging + mailbox._idle
+        and (mailbox._idle == 0 or mailbox._next() is None)
     )
 
 
@@ -62,29 +62,29 @@ class ByHand:
     def __init__(self, host: FakeHost, clock: Clock) -> None:
         self.host, self.clock = host, clock
         self.session = Session(host.load, None, clock, NO_TIME)
-        self.board = self.session._board
+        self.mailbox = self.session._mailbox
         self.session.want(lambda _view: True)
-        self.board.employ(self)
+        self.mailbox.employ(self)
         self.connect()
 
     def connect(self) -> None:
         """Open a connection, and survey."""
-        self.link = Link(self.host.load(), None, self.board.note_change)
-        self.board.connected(self, self.link, self.link.driver)
+        self.link = Link(self.host.load(), None, self.mailbox.note_change)
+        self.mailbox.connected(self, self.link, self.link.driver)
         self.survey()
 
     def survey(self) -> None:
         """List the domains, if that is due."""
-        if self.board._survey and self.board.take_survey(self.link, NO_TIME):
-            self.board.surveyed(self.link, survey(self.link))
+        if self.mailbox._survey and self.mailbox.take_survey(self.link, NO_TIME):
+            self.mailbox.surveyed(self.link, survey(self.link))
 
     def work(self) -> None:
         """Do all that there is to do."""
         self.survey()
-        visitor = Visitor(self.link, self.clock, lambda: self.board.serves(self.link))
-        while (visit := self.board.take(self.link, NO_TIME)) is not None:
-            self.board.visited(self.link, visit, *visitor.pay(visit))
-        if self.board._survey:
+        visitor = Visitor(self.link, self.clock, lambda: self.mailbox.serves(self.link))
+        while (visit := self.mailbox.take(self.link, NO_TIME)) is not None:
+            self.mailbox.visited(self.link, visit, *visitor.pay(visit))
+        if self.mailbox._survey:
             self.work()
 
     def look(self) -> None:
@@ -105,7 +105,7 @@ class Running:
     def __init__(self, host: FakeHost, clock: Clock) -> None:
         self.host = host
         self.session = Session(host.load, None, clock)
-        self.board = self.session._board
+        self.mailbox = self.session._mailbox
         self.session.want(lambda _view: True)
         self.session.start()
 
@@ -122,7 +122,7 @@ class Running:
         """Ask, and wait for the answer."""
         self.session.ask()
         uuid = self.host.guests[name].uuid
-        until(self.board, lambda: uuid not in self.board._asked)
+        until(self.mailbox, lambda: uuid not in self.mailbox._asked)
         return self.view(name)
 
     def outcome(self, name: str, number: int) -> Outcome:
@@ -133,7 +133,7 @@ class Running:
             outcome = self.session.outcome(uuid)
             return outcome is not None and outcome.order.number >= number
 
-        until(self.board, ended)
+        until(self.mailbox, ended)
         outcome = self.session.outcome(uuid)
         assert outcome is not None
         return outcome
@@ -148,4 +148,4 @@ def running(host: FakeHost, clock: Clock) -> Iterator[Running]:
     finally:
         host.thaw()
         scene.session.close()
-        until(scene.board, lambda: idle_threads() == 0)
+        until(scene.mailbox, lambda: idle_threads() == 0)

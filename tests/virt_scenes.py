@@ -10,7 +10,7 @@ from xtc.errors import ActuatorError, Transient
 from xtc.libvirt.actuator import LibvirtActuator
 from xtc.libvirt.connection import Link
 from xtc.libvirt.domain_ops import Visitor, survey
-from xtc.libvirt.domains import DomainView, Order, Outcome, Visit
+from xtc.libvirt.domains import DomainView, Operation, Order, Outcome
 from xtc.libvirt.metadata import URI, original_of
 from xtc.spec import LibvirtOriginal, LibvirtSpec
 
@@ -46,7 +46,7 @@ class VisitScene:
     def pay(
         self, known: DomainView, order: Order | None = None, *, describe: bool = False
     ) -> tuple[DomainView, Outcome | None]:
-        return self.visitor.pay(Visit(known, order, describe=describe))
+        return self.visitor.pay(Operation(known, order, describe=describe))
 
     def look(self, known: DomainView | None = None) -> DomainView:
         return self.pay(self.listed if known is None else known)[0]

@@ -50,10 +50,10 @@ CONTRACTS: Final = {
 }
 PROMISED: Final = ("gold", "silver")
 QUICK: Final = """
-[policy.patience]
+[policy.escalation]
 climb_s = 5
 descend_s = 8
-[policy.habits]
+[policy.engagement]
 calm_rounds = 8
 """
 """Settings for faster escalation than the defaults, which would take five minutes."""

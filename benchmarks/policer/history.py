@@ -17,11 +17,11 @@ from pathlib import Path
 from policer.contracts.contract import Contract
 from policer.contracts.host import Host
 from policer.decide.state import Order
-from policer.decide.telemetry import Sight
+from policer.decide.telemetry import HostTelemetry
 from policer.fleet.live import HostLive
 from policer.history.chunks import MINUTE_S, POINTS, SECOND_S
 from policer.history.retention import Retention
-from policer.recording.writer import Keeper
+from policer.recording.writer import HistoryWriter
 from policer.store import open_store
 from xtc.wire import Finding, Mode, Report
 
@@ -91,18 +91,18 @@ def measure(folder: Path, hosts: int, routers: int, minutes: int) -> None:
     store = open_store(f"sqlite:///{folder}/policer.db")
     epoch = store.leadership("benchmark").acquire() or 0
     wall = [BEGIN]
-    keeper = Keeper(store, lambda: True, Retention(), lambda: wall[0])
-    keeper.lead(epoch, epoch)
+    history_writer = HistoryWriter(store, lambda: True, Retention(), lambda: wall[0])
+    history_writer.lead(epoch, epoch)
     lives = fleet(hosts, routers)
     heard, collected, flushed = [], [], []
     for tick in range(1, 60 * minutes + 1):
         wall[0] = BEGIN + tick
-        sights = [sight(live, tick) for live in lives]
-        heard.append(timed(partial(hear, keeper, lives, sights)))
-        lives = [replace(live, sight=now) for live, now in zip(lives, sights, strict=True)]
+        sights = [telemetry(live, tick) for live in lives]
+        heard.append(timed(partial(hear, history_writer, lives, sights)))
+        lives = [replace(live, telemetry=now) for live, now in zip(lives, sights, strict=True)]
         if tick % EVERY_S == 0:
-            collected.append(timed(keeper.collect))
-            flushed.append(timed(keeper.flush, time.perf_counter))
+            collected.append(timed(history_writer.collect))
+            flushed.append(timed(history_writer.flush, time.perf_counter))
     print(f"{hosts} hosts of {routers} routers, {minutes} minutes")
     print(f"recording a host's tick: {1e6 * sum(heard) / (len(heard) * hosts):.0f} us of CPU")
     print(f"packing {EVERY_S} s: mean {mean(collected):.3f} s of CPU, most {max(collected):.3f} s")
@@ -119,16 +119,16 @@ def measure(folder: Path, hosts: int, routers: int, minutes: int) -> None:
     store.close()
 
 
-def hear(keeper: Keeper, lives: list[HostLive], sights: list[Sight]) -> None:
+def hear(history_writer: HistoryWriter, lives: list[HostLive], sights: list[HostTelemetry]) -> None:
     """Deliver a tick of every host."""
     for live, now in zip(lives, sights, strict=True):
-        keeper.heard(live, now)
+        history_writer.heard(live, now)
 
 
-def sight(live: HostLive, tick: int) -> Sight:
+def telemetry(live: HostLive, tick: int) -> HostTelemetry:
     """Return a host after a number of ticks."""
     reports = (report(vr, order.setpoint_pps or 0.0) for vr, order in live.orders.items())
-    return Sight(tick, float(tick), tick, {one.vr: one for one in reports})
+    return HostTelemetry(tick, float(tick), tick, {one.vr: one for one in reports})
 
 
 def mean(values: list[float]) -> float:

@@ -90,7 +90,7 @@ class Judged:
     errors: list[float] = field(default_factory=list)
     no_line: bool = False
     """Whether it reports that the curve is not a straight line over log(cap)."""
-    wandered: bool = False
+    varied: bool = False
     named: tuple[str, ...] = ()
     """The shapes that the host may have, the better one first; empty if none fits."""
     fitted: bool = False
@@ -119,8 +119,8 @@ class Row:
     """Of all fits, refused ones included."""
     no_line_interval: Range | None
     fits: int
-    wandered: float | None
-    wandered_interval: Range | None
+    varied: float | None
+    varied_interval: Range | None
     shape: str
     """The host's own shape, or none."""
     shape_right: int
@@ -148,7 +148,7 @@ def judge(case: Case, seed: int) -> Judged:
         named=names,
         fitted=True,
         no_line=found.eq1.missed.chance <= LACKS,
-        wandered=found.wander is not None and found.wander.sure,
+        varied=found.variation is not None and found.variation.sure,
     )
 
 
@@ -196,8 +196,8 @@ def row_of(case: Case, judged: Sequence[Judged]) -> Row:
         no_line=_mean([one.no_line for one in fits]),
         no_line_interval=_interval([one.no_line for one in fits]),
         fits=len(fits),
-        wandered=_mean([one.wandered for one in fits]),
-        wandered_interval=_interval([one.wandered for one in fits]),
+        varied=_mean([one.varied for one in fits]),
+        varied_interval=_interval([one.varied for one in fits]),
         shape=shape,
         shape_right=answers[shape],
         shape_among=sum(shape in one.named and len(one.named) > 1 for one in judged),
@@ -280,10 +280,10 @@ def _plain(row: Row) -> dict[str, object]:
 def _print(rows: Sequence[Row]) -> None:
     table = Table(box=None, header_style="bold")
     table.add_column("host")
-    for heading in ("refused", "coverage", "error p95", "no line", "wanders", "shape"):
+    for heading in ("refused", "coverage", "error p95", "no line", "varies", "shape"):
         table.add_column(heading, justify="right")
     for row in rows:
-        shares = (row.coverage, row.error_p95, row.no_line, row.wandered)
+        shares = (row.coverage, row.error_p95, row.no_line, row.varied)
         cells = ["-" if share is None else f"{share * 100:.1f}%" for share in shares]
         named = f"{row.shape_right}+{row.shape_among} of {sum(row.shapes.values())}"
         table.add_row(words_of(row.case), f"{row.refused} of {row.sweeps}", *cells, named)

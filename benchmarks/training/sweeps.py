@@ -66,7 +66,7 @@ class Swept:
     verdict: str
     """Result of `xtc-train fit`: usable, or what to measure."""
     usable: bool
-    wander: float | None
+    variation: float | None
     """Standard deviation of the host's speed during the sweep, as a share."""
     a: float
     b: float
@@ -130,7 +130,7 @@ def _swept(recording: Recording, found: Fit, took: float) -> Swept:
         held_out_worst=found.held_out_worst,
         verdict=verdict_on(found).words,
         usable=verdict_on(found).usable,
-        wander=None if found.wander is None else found.wander.speed,
+        variation=None if found.variation is None else found.variation.speed,
         a=found.eq1.a.value,
         b=found.eq1.b.value,
     )
@@ -243,8 +243,10 @@ def _worst(one: Swept) -> str:
     return "" if one.held_out_worst is None else f", {one.held_out_worst * 100:.1f}% (worst)"
 
 
-def _wandered(one: Swept) -> str:
-    return "" if one.wander is None else f", the host's speed wandered by {one.wander * 100:.1f}%"
+def _varied(one: Swept) -> str:
+    return (
+        "" if one.variation is None else f", the host's speed varied by {one.variation * 100:.1f}%"
+    )
 
 
 def _print(result: Result) -> None:
@@ -255,7 +257,7 @@ def _print(result: Result) -> None:
             f"{result.kind}, sweep {number}: {one.seconds:.0f} s, {one.caps} caps, "
             f"top {format_rate(one.top_pps)}, threshold {format_cap(one.cap_threshold)}, "
             f"{one.shape} R² {one.shape_r_squared:.4f}, curve R² {one.curve_r_squared:.4f}, "
-            f"held-out caps {held_out} (median){_worst(one)}{_wandered(one)}; {one.verdict}"
+            f"held-out caps {held_out} (median){_worst(one)}{_varied(one)}; {one.verdict}"
         )
     console.print(
         f"the two curves are {result.agreement_median * 100:.1f}% apart (median; worst "

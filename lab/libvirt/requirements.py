@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from lab.libvirt.cache import GuestCache
-from lab.libvirt.keeper import LIBVIRTD
+from lab.libvirt.supervisor import LIBVIRTD
 
 DRIVERS: Final = Path("/usr/lib")
 _PROGRAMS: Final = {

@@ -12,8 +12,8 @@ from typing import Final, Literal, Self
 from lab.errors import ProgramError
 from lab.libvirt import partition as partitions
 from lab.libvirt.errors import LibvirtError
-from lab.libvirt.keeper import END_TIMEOUT_S
 from lab.libvirt.layout import Layout
+from lab.libvirt.supervisor import END_TIMEOUT_S
 from lab.programs.processes import Place, Program
 
 Driver = Literal["lxc", "qemu"]
@@ -22,7 +22,7 @@ VIRSH_TIMEOUT_S: Final = 20.0
 _POLL_S: Final = 0.02
 
 
-class Keeper(Program):
+class Supervisor(Program):
     """The running program that starts libvirtd and kills all that it leaves behind."""
 
     def start_libvirtd(self) -> int:
@@ -66,7 +66,9 @@ class PrivateLibvirtd:
         self.partition = partition or Path(netns).name
         partitions.sweep(self.partition)  # also what is left of one with a killed supervisor
         self.layout.write()
-        self._keeper = Keeper("libvirt.keeper", [str(folder), self.partition], Place(netns))
+        self._supervisor = Supervisor(
+            "libvirt.supervisor", [str(folder), self.partition], Place(netns)
+        )
         self._pid = 0
         try:
             self.start()
@@ -89,7 +91,7 @@ class PrivateLibvirtd:
         Raises:
             LibvirtError: it does not within a minute.
         """
-        self._pid = self._keeper.start_libvirtd()
+        self._pid = self._supervisor.start_libvirtd()
         self.wait_ready()
 
     def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
@@ -158,7 +160,7 @@ class PrivateLibvirtd:
 
     def close(self) -> None:
         """Stop libvirtd and all guests, and remove its folder."""
-        self._keeper.stop()
+        self._supervisor.stop()
         shutil.rmtree(self.layout.folder, ignore_errors=True)
 
     def _last_words(self, error: LibvirtError) -> str:

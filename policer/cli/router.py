@@ -36,7 +36,7 @@ from policer.errors import SettingsError
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="How routers stand.")
 
 Misbehaving = Annotated[bool, typer.Option("--misbehaving", help="Only those that misbehave.")]
-MARKS = {True: "excessive", False: "decent", None: "neither"}
+MARKS = {True: "excessive", False: "acceptable", None: "neither"}
 
 
 @app.command(name="list")

@@ -85,13 +85,13 @@ def contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
     """Yield what contradicts itself: field, problem, fix."""
     yield from _of_server(settings)
     yield from _of_oidc(settings.oidc)
-    store, rules, habits = settings.store, settings.policy.rules, settings.policy.habits
+    store, rules, engagement = settings.store, settings.policy.rules, settings.policy.engagement
     if store.url is not None and store.url_file is not None:
         yield "store.url_file", "there is store.url as well", "give one of the two"
     if store.url is not None:
         yield from _of_url("store.url", store.url)
-    if rules.decent > rules.excess:
-        yield "policy.rules.decent", "above policy.rules.excess", "lower it, or raise that"
+    if rules.acceptable > rules.excess:
+        yield "policy.rules.acceptable", "above policy.rules.excess", "lower it, or raise that"
     if rules.needed > rules.rounds:
         yield "policy.rules.needed", "more than policy.rules.rounds", "lower it, or raise that"
     if rules.needed * 2 <= rules.rounds:
@@ -105,8 +105,12 @@ def contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
             network_of(network)
         except ValueError as error:
             yield "webhooks.allowed_networks", str(error), "write 10.0.0.0/8 or fd00::/8"
-    if habits.calm >= habits.engage:
-        yield "policy.habits.calm", "not below policy.habits.engage", "lower it, or raise that"
+    if engagement.calm >= engagement.engage:
+        yield (
+            "policy.engagement.calm",
+            "not below policy.engagement.engage",
+            "lower it, or raise that",
+        )
 
 
 def _of_server(settings: Settings) -> Iterator[tuple[str, str, str]]:

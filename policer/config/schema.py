@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from policer.contracts.ladder import Patience
+from policer.contracts.ladder import Escalation
 from policer.contracts.reach import MOST, HostPattern, RouterPattern, TenantName
-from policer.decide.engagement import Habits
+from policer.decide.engagement import EngagementRules
 from policer.decide.evidence import Rules
 from policer.decide.state import Policy
 from policer.history.retention import Retention
@@ -30,7 +30,7 @@ Algorithm = Literal[
 _LIMITS = msgspec.Meta(max_length=MOST)
 
 # Operators' settings are part of the core's parameters; their defaults are the core's.
-_HABITS, _RULES, _PATIENCE = Habits(), Rules(), Patience()
+_ENGAGEMENT, _RULES, _ESCALATION = EngagementRules(), Rules(), Escalation()
 _RETENTION, _RULES_OF_WEBHOOKS = Retention(), WebhookRules()
 
 
@@ -134,30 +134,30 @@ class LeaseSection(Section, frozen=True):
     """Length of a lease in seconds: how long a daemon obeys after a policer is gone."""
 
 
-class HabitsSection(Section, frozen=True):
+class EngagementSection(Section, frozen=True):
     """When a host's routers are held, as shares of its capacity (`policer.decide.engagement`)."""
 
-    engage: Share = _HABITS.engage
-    calm: Share = _HABITS.calm
-    calm_rounds: Rounds = _HABITS.calm_rounds
-    suffering: Share = _HABITS.suffering
-    target: Share = _HABITS.target
+    engage: Share = _ENGAGEMENT.engage
+    calm: Share = _ENGAGEMENT.calm
+    calm_rounds: Rounds = _ENGAGEMENT.calm_rounds
+    suffering: Share = _ENGAGEMENT.suffering
+    target: Share = _ENGAGEMENT.target
 
 
 class RulesSection(Section, frozen=True):
     """What counts as misbehaviour (`policer.decide.evidence.Rules`)."""
 
     excess: Annotated[float, msgspec.Meta(gt=1, le=1000)] = _RULES.excess
-    decent: Annotated[float, msgspec.Meta(gt=0, le=1000)] = _RULES.decent
+    acceptable: Annotated[float, msgspec.Meta(gt=0, le=1000)] = _RULES.acceptable
     rounds: Rounds = _RULES.rounds
     needed: Rounds = _RULES.needed
 
 
-class PatienceSection(Section, frozen=True):
+class EscalationSection(Section, frozen=True):
     """Time that each step of the ladder gets to work (`policer.contracts.ladder.Patience`)."""
 
-    climb_s: Seconds = _PATIENCE.climb_s
-    descend_s: Seconds = _PATIENCE.descend_s
+    climb_s: Seconds = _ESCALATION.climb_s
+    descend_s: Seconds = _ESCALATION.descend_s
 
 
 class PolicySection(Section, frozen=True):
@@ -165,9 +165,9 @@ class PolicySection(Section, frozen=True):
 
     dry_run: bool = False
     """Whether misbehaviour is only reported, regardless of the contracts."""
-    habits: HabitsSection = HabitsSection()
+    engagement: EngagementSection = EngagementSection()
     rules: RulesSection = RulesSection()
-    patience: PatienceSection = PatienceSection()
+    escalation: EscalationSection = EscalationSection()
 
 
 class HistorySection(Section, frozen=True):
@@ -224,9 +224,9 @@ SECTIONS: tuple[type[Section], ...] = (
     LinkSection,
     LeaseSection,
     PolicySection,
-    HabitsSection,
+    EngagementSection,
     RulesSection,
-    PatienceSection,
+    EscalationSection,
     LogSection,
     HistorySection,
     WebhooksSection,
@@ -238,9 +238,9 @@ def policy_of(settings: Settings) -> Policy:
     """Return the policy of the rounds."""
     policy = settings.policy
     return Policy(
-        habits=Habits(**msgspec.structs.asdict(policy.habits)),
+        engagement=EngagementRules(**msgspec.structs.asdict(policy.engagement)),
         rules=Rules(**msgspec.structs.asdict(policy.rules)),
-        patience=Patience(**msgspec.structs.asdict(policy.patience)),
+        escalation=Escalation(**msgspec.structs.asdict(policy.escalation)),
         dry_run=policy.dry_run,
     )
 

@@ -23,7 +23,7 @@ _HARSHNESS = {step: index for index, step in enumerate(Step)}
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class Escalation:
     """Time that each step gets to work, in seconds."""
 
     climb_s: float = 10.0
@@ -55,7 +55,7 @@ def next_punishment(
     standing: Punishment,
     guilty: bool,
     allowed: Sequence[Step],
-    patience: Patience,
+    escalation: Escalation,
     *,
     proven: bool = True,
     refused: bool = False,
@@ -71,7 +71,7 @@ def next_punishment(
         standing: previous position.
         guilty: whether the router is guilty by this round.
         allowed: its contract's steps, from the mildest to the hardest.
-        patience: time of each step.
+        escalation: time of each step.
         proven: whether this round's evidence proves the guilt; without proof there is no step up.
         refused: whether the step in force was refused by the daemon: it is ordered repeatedly, and
             its time begins when the daemon accepts it.
@@ -85,10 +85,10 @@ def next_punishment(
     if guilty and refused and height > 0:
         return replace(standing, since=now, step=_step(height, allowed))
     waited = now - standing.since
-    if guilty and proven and waited >= patience.climb_s and height < len(allowed):
+    if guilty and proven and waited >= escalation.climb_s and height < len(allowed):
         return _at(height + 1, now, guilty, allowed)
-    pardoned = waited >= (patience.unproven_s if guilty else patience.descend_s)
-    unproven = proven_at is None or now - proven_at >= patience.unproven_s
+    pardoned = waited >= (escalation.unproven_s if guilty else escalation.descend_s)
+    unproven = proven_at is None or now - proven_at >= escalation.unproven_s
     if height > 0 and pardoned and (unproven or not guilty):
         return _at(height - 1, now, guilty, allowed)
     step = _step(height, allowed)

@@ -130,13 +130,13 @@ class Metrics:
         for host, vr in list(self.missed):
             live = hosts.get(host)
             # A host may call a router that a contract follows by another name with every tick.
-            if live is None or (vr not in live.contracts and vr not in live.sight.routers):
+            if live is None or (vr not in live.contracts and vr not in live.telemetry.routers):
                 del self.missed[host, vr]
 
     def _count_missed(self, hosts: Mapping[str, HostLive], now: float, elapsed: float) -> None:
         """Count for each router that misses its guarantee; the leader alone knows that."""
         for name, live in hosts.items():
-            if live.sight.reachable(now):
+            if live.telemetry.reachable(now):
                 for vr in live.state.standing.harmed:
                     self.missed[name, vr] = self.missed.get((name, vr), 0.0) + elapsed
 
@@ -239,16 +239,18 @@ def _of_overrides(fleet: Fleet, lives: Iterable[HostLive]) -> Iterator[Metric]:
 
 
 _HOST_VALUES: tuple[tuple[str, str, Callable[[HostLive, float], float | None]], ...] = (
-    ("reachable", "Whether it was heard lately", lambda live, now: live.sight.reachable(now)),
+    ("reachable", "Whether it was heard lately", lambda live, now: live.telemetry.reachable(now)),
     (
         "last_heard_seconds",
         "Time since it was last heard",
-        lambda live, now: None if live.sight.heard_at is None else now - live.sight.heard_at,
+        lambda live, now: (
+            None if live.telemetry.heard_at is None else now - live.telemetry.heard_at
+        ),
     ),
     (
         "distrusted",
         "Whether what it says is not believed",
-        lambda live, _: bool(live.sight.distrust),
+        lambda live, _: bool(live.telemetry.distrust),
     ),
     ("link_problem", "Whether it cannot be told anything", lambda live, _: bool(live.link_problem)),
     ("refusals", "Routers whose order it refused", lambda live, _: len(live.refusals)),
@@ -259,7 +261,7 @@ _HOST_VALUES: tuple[tuple[str, str, Callable[[HostLive, float], float | None]], 
     ),
     ("engaged", "Whether its routers are held", lambda live, _: live.state.standing.engaged),
     ("shared_ratio", "What is shared out of it", lambda live, _: live.state.standing.shared),
-    ("routers", "Routers that it reported last", lambda live, _: len(live.sight.routers)),
+    ("routers", "Routers that it reported last", lambda live, _: len(live.telemetry.routers)),
     (
         "routers_held",
         "Routers that are held at a setpoint",
@@ -278,12 +280,12 @@ _HOST_VALUES: tuple[tuple[str, str, Callable[[HostLive, float], float | None]], 
     (
         "forwarded_packets_per_second",
         "Throughput of all its routers",
-        lambda live, _: sum(r.throughput_pps or 0.0 for r in live.sight.routers.values()),
+        lambda live, _: sum(r.throughput_pps or 0.0 for r in live.telemetry.routers.values()),
     ),
     (
         "offered_packets_per_second",
         "Offered load of all its routers",
-        lambda live, _: sum(r.offered_pps or 0.0 for r in live.sight.routers.values()),
+        lambda live, _: sum(r.offered_pps or 0.0 for r in live.telemetry.routers.values()),
     ),
 )
 
@@ -292,7 +294,7 @@ _HOST_COUNTS: tuple[tuple[str, str, Callable[[HostLive], int]], ...] = (
     (
         "host_telemetry_dropped",
         "Messages that were replayed, reordered or came in a flood",
-        lambda live: live.sight.dropped + live.unread,
+        lambda live: live.telemetry.dropped + live.unread,
     ),
     ("rounds_failed", "Rounds that raised; each is a bug", lambda live: live.rounds_failed),
     (

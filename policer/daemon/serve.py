@@ -180,15 +180,15 @@ class Serving:
             store_ok=not self.service.store_problem,
             events_waiting=writer.waiting,
             events_dropped=writer.dropped,
-            history_waiting=self.service.keeper.waiting,
-            history_dropped=self.service.keeper.dropped,
+            history_waiting=self.service.history_writer.waiting,
+            history_dropped=self.service.history_writer.dropped,
         )
 
     def _status(self) -> str:
         """Return one line for `systemctl status`."""
         leads = self._fleet.leadership
         lives = self._fleet.hosts.values()
-        heard = sum(live.sight.reachable(time.monotonic()) for live in lives)
+        heard = sum(live.telemetry.reachable(time.monotonic()) for live in lives)
         who = f"leads in epoch {leads.epoch}" if leads.leading else "follows"
         return f"{who}; {heard} of {len(lives)} hosts heard"
 
@@ -241,7 +241,7 @@ class Serving:
             inbox=self.service.inbox,
             heartbeat=self.service.heartbeat_age,
             clock=time.monotonic,
-            retention=lambda: self.service.keeper.retention,
+            retention=lambda: self.service.history_writer.retention,
             courier=Courier(lambda: webhook_rules_of(self._settings)),
             registry=self.metrics.registry,
             metrics_open=self._settings.server.open_metrics,

@@ -8,7 +8,7 @@ from policer.decide.allocation import Claim, allocate, promised, use
 
 
 @dataclass(frozen=True, slots=True)
-class Habits:
+class EngagementRules:
     """Thresholds of the engagement; shares are of the host's capacity."""
 
     engage: float = 0.85
@@ -40,7 +40,7 @@ class Habits:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class EngagementState:
     """Result of the last round."""
 
     engaged: bool = False
@@ -65,12 +65,12 @@ def decide(
     claims: Sequence[Claim],
     forwarded: Mapping[str, float],
     capacity: float,
-    last: Standing,
-    habits: Habits,
+    last: EngagementState,
+    engagement: EngagementRules,
     *,
     wasted: float = 0.0,
     carried: float = math.inf,
-) -> Standing:
+) -> EngagementState:
     """Return which routers to hold, and at which setpoints.
 
     Args:
@@ -79,74 +79,80 @@ def decide(
             without an entry (unknown, or limited by its own cap) lacks nothing now.
         capacity: of the host, in the unit of the claims' costs.
         last: result of the previous round.
-        habits: the thresholds.
+        engagement: the thresholds.
         wasted: capacity spent on packets that routers drop.
         carried: what the host carried when it was found full, where that is less than its
             capacity: other work takes its CPUs, or they are slower than when it was measured.
     """
     load = sum(claim.cost * claim.useful for claim in claims)
-    lacks = {c.vr: _lack(c, forwarded.get(c.vr), last, habits) for c in claims}
-    suffering = {vr for vr, lack in lacks.items() if lack > habits.lack}
+    lacks = {c.vr: _lack(c, forwarded.get(c.vr), last, engagement) for c in claims}
+    suffering = {vr for vr, lack in lacks.items() if lack > engagement.lack}
     harmed = tuple(
         vr for vr, lack in lacks.items() if vr in suffering or (vr in last.harmed and lack > 0)
     )
-    calm = last.calm + 1 if load < habits.calm * capacity and not harmed else 0
-    pressed = bool(suffering) or (len(claims) > 1 and load > habits.engage * capacity)
-    engaged = pressed or (last.engaged and calm < habits.calm_rounds)
+    calm = last.calm + 1 if load < engagement.calm * capacity and not harmed else 0
+    pressed = bool(suffering) or (len(claims) > 1 and load > engagement.engage * capacity)
+    engaged = pressed or (last.engaged and calm < engagement.calm_rounds)
     kept = promised(claims)
-    lent = max(0.0, habits.target * capacity - wasted - kept)
-    left = habits.target * min(carried, capacity) - wasted - kept
-    fits = max(habits.least, min(1.0, left / lent)) if lent > 0 else 1.0
-    shared, harmful = _shared(last, habits, fits, suffering=bool(suffering))
-    return Standing(
+    lent = max(0.0, engagement.target * capacity - wasted - kept)
+    left = engagement.target * min(carried, capacity) - wasted - kept
+    fits = max(engagement.least, min(1.0, left / lent)) if lent > 0 else 1.0
+    shared, harmful = _shared(last, engagement, fits, suffering=bool(suffering))
+    return EngagementState(
         engaged=engaged,
         calm=calm,
         shared=shared,
         harmful=harmful,
         lacks={vr: lack for vr, lack in lacks.items() if lack > 0},
-        yields=_yields(claims, forwarded, last, suffering, habits),
+        yields=_yields(claims, forwarded, last, suffering, engagement),
         harmed=harmed,
         setpoints=(
-            _held(claims, min(capacity, kept + shared * lent), capacity, last, habits)
+            _held(claims, min(capacity, kept + shared * lent), capacity, last, engagement)
             if engaged
-            else {c.vr: c.ceiling for c in claims if _over_ceiling(c, last, habits)}
+            else {c.vr: c.ceiling for c in claims if _over_ceiling(c, last, engagement)}
         ),
     )
 
 
-def _lack(claim: Claim, forwarded: float | None, last: Standing, habits: Habits) -> float:
+def _lack(
+    claim: Claim, forwarded: float | None, last: EngagementState, engagement: EngagementRules
+) -> float:
     """Return what a router lacks by now: much in one round or little in many; noise cancels out."""
     before = last.lacks.get(claim.vr, 0.0)
     sent = last.yields.get(claim.vr, 1.0) * claim.certain
     due = min(claim.guarantee, claim.ceiling, sent)
-    leeway = 1 - habits.suffering
+    leeway = 1 - engagement.suffering
     missed = 0.0 if forwarded is None or due <= 0 else 1 - forwarded / due
-    return min(habits.lack + leeway, max(0.0, before + missed - leeway))
+    return min(engagement.lack + leeway, max(0.0, before + missed - leeway))
 
 
-def _shared(last: Standing, habits: Habits, fits: float, *, suffering: bool) -> tuple[float, float]:
+def _shared(
+    last: EngagementState, engagement: EngagementRules, fits: float, *, suffering: bool
+) -> tuple[float, float]:
     """Return the share lent now, and the share lent when a guarantee last began to suffer.
 
     Routers that were not held before get one round to react, at what the host can carry (`fits`).
     """
     if suffering:
         harmful = last.harmful if last.harmed else last.shared
-        squeezed = max(habits.least, habits.squeeze * last.shared) if last.engaged else last.shared
+        squeezed = (
+            max(engagement.least, engagement.squeeze * last.shared) if last.engaged else last.shared
+        )
         return min(squeezed, fits), min(harmful, fits) if fits < 1 else harmful
-    harmful = habits.forget * last.harmful
-    margin = min(1.0, habits.margin * harmful)
-    return min(habits.relax * last.shared, margin), harmful
+    harmful = engagement.forget * last.harmful
+    margin = min(1.0, engagement.margin * harmful)
+    return min(engagement.relax * last.shared, margin), harmful
 
 
 def _yields(
     claims: Sequence[Claim],
     forwarded: Mapping[str, float],
-    last: Standing,
+    last: EngagementState,
     suffering: set[str],
-    habits: Habits,
+    engagement: EngagementRules,
 ) -> dict[str, float]:
     """Return the best forwarding share of routers that did not recover at the least lending."""
-    in_vain = last.engaged and last.shared <= habits.least
+    in_vain = last.engaged and last.shared <= engagement.least
     after = {}
     for claim in claims:
         known, sent = last.yields.get(claim.vr), claim.certain
@@ -156,27 +162,31 @@ def _yields(
             reached = forwarded[claim.vr] / sent
         else:
             reached = None if known is None else max(known, forwarded[claim.vr] / sent)
-        if reached is not None and reached < habits.suffering:
+        if reached is not None and reached < engagement.suffering:
             after[claim.vr] = reached
     return after
 
 
 def _held(
-    claims: Sequence[Claim], spent: float, capacity: float, last: Standing, habits: Habits
+    claims: Sequence[Claim],
+    spent: float,
+    capacity: float,
+    last: EngagementState,
+    engagement: EngagementRules,
 ) -> dict[str, float]:
     """Return the setpoints of all routers: lent shares may be cut, guarantees never are."""
     wanted = allocate(claims, spent)
-    settled = {c.vr: _settled(c, wanted[c.vr], last, habits.same) for c in claims}
+    settled = {c.vr: _settled(c, wanted[c.vr], last, engagement.same) for c in claims}
     return settled if use(claims, settled) <= capacity else wanted
 
 
-def _over_ceiling(claim: Claim, last: Standing, habits: Habits) -> bool:
+def _over_ceiling(claim: Claim, last: EngagementState, engagement: EngagementRules) -> bool:
     """Whether a router would pass its ceiling if released; a held router keeps a margin."""
-    margin = habits.calm if claim.vr in last.setpoints else 1.0
+    margin = engagement.calm if claim.vr in last.setpoints else 1.0
     return claim.wanted > margin * claim.ceiling
 
 
-def _settled(claim: Claim, wanted: float, last: Standing, same: float) -> float:
+def _settled(claim: Claim, wanted: float, last: EngagementState, same: float) -> float:
     """Keep a setpoint that would hardly change, if it satisfies guarantee and ceiling."""
     before = last.setpoints.get(claim.vr)
     if before is None or abs(wanted - before) > same * before or before > claim.ceiling:

@@ -31,7 +31,7 @@ class Rules:
 
     excess: float = 2.0
     """An offered load of more than this many times the due rate is excessive."""
-    decent: float = 1.5
+    acceptable: float = 1.5
     """Below this many times the due rate it is compliant again; between the two it is neither."""
     rounds: int = 5
     """n: number of rounds in the window."""
@@ -70,7 +70,7 @@ def mark(seen: Observation, rules: Rules) -> bool | None:
     if ratio > rules.excess:
         return True
     hidden = seen.limited_pps is not None and seen.offered_pps >= FILLS * seen.limited_pps
-    return False if ratio < rules.decent and not hidden else None
+    return False if ratio < rules.acceptable and not hidden else None
 
 
 def weigh(evidence: Evidence, seen: Observation, rules: Rules) -> Evidence:

@@ -29,7 +29,7 @@ def sized(now: float, view: HostView, before: HostState) -> HostState:
     """Return the state of a host with the packet sizes of this round."""
     found = {
         vr: _sized(now, view.contracts[vr], report, before.routers.get(vr, NEW_ROUTER))
-        for vr, report in view.sight.routers.items()
+        for vr, report in view.telemetry.routers.items()
         if vr in view.contracts and is_in_bits(view.contracts[vr])
     }
     return replace(before, routers={**before.routers, **found}) if found else before
@@ -54,13 +54,13 @@ def terms_of(view: HostView, state: HostState) -> dict[str, Contract]:
     """Return the contracts of the routers that are present, all in packets/s."""
     return {
         vr: in_packets(view.contracts.get(vr, UNPROMISED), state.routers.get(vr, NEW_ROUTER).size)
-        for vr in view.sight.routers
+        for vr in view.telemetry.routers
     }
 
 
 def seen_in_packets(view: HostView, state: HostState) -> HostView:
     """Return a view with the setpoints of its reports in packets/s, as far as these are known."""
-    reports = view.sight.routers
+    reports = view.telemetry.routers
     found = {
         vr: report_in_packets(report, state.routers.get(vr, NEW_ROUTER).size)
         for vr, report in reports.items()
@@ -69,7 +69,7 @@ def seen_in_packets(view: HostView, state: HostState) -> HostView:
     if not found:
         return view
     routers: Mapping[str, Report] = {**reports, **found}
-    return replace(view, sight=replace(view.sight, routers=routers))
+    return replace(view, telemetry=replace(view.telemetry, routers=routers))
 
 
 def at_its_ceiling(order: Order, vr: str, view: HostView, state: RouterState) -> Order:

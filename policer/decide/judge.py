@@ -34,7 +34,7 @@ LENT = 0.8
 """On a host that is not full, each round keeps this share of an unused reserve."""
 SURE = 0.9
 """On a full host, this share of a need that a router showed before remains due to it."""
-EXCESS, DECENT = 1.3, 1.15
+EXCESS, ACCEPTABLE = 1.3, 1.15
 """Times the setpoint: above the first the host shields the router, below the second it stops."""
 USED_UP = 0.97
 """A limit that is used to this share may hide an excess."""
@@ -205,7 +205,7 @@ def _punishment(
         Punishment() if last.dry and not dry else last,
         evidence.guilty,
         ladder_of(contract),
-        policy.patience,
+        policy.escalation,
         proven=may_climb and proven(evidence, now, policy.rules),
         proven_at=evidence.excess_at,
         refused=refused,
@@ -226,7 +226,7 @@ def _observation(
     return Observation(
         offered_pps=report.offered_pps,
         due_pps=due_pps,
-        healthy=sighted and not view.sight.distrust,
+        healthy=sighted and not view.telemetry.distrust,
         saturated=report.finding is Finding.AT_CEILING,
         held=closed and report.finding is not Finding.SETTLING,
         limited_pps=report.limit_pps,
@@ -264,4 +264,4 @@ def _worth_a_shield(seen: Observation, held: float | None) -> bool | None:
     if offered > EXCESS * held:
         return True
     hidden = limit is not None and offered >= USED_UP * limit
-    return False if offered < DECENT * held and not hidden else None
+    return False if offered < ACCEPTABLE * held and not hidden else None

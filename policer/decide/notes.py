@@ -14,14 +14,14 @@ def notes(
     if now.engaged and not was.engaged:
         yield Note("engaged", "the host is contended: its routers are held")
     elif was.engaged and not now.engaged:
-        yield Note("let_go", "the host is calm: its routers are let go")
+        yield Note("released", "the host is calm: its routers are let go")
     for vr in now.harmed:
         if vr not in was.harmed:
             yield Note("guarantee_missed", "it has less than its guarantee, which it could use", vr)
     for vr in now.yields:
         if vr not in was.yields:
             words = "it drops packets by itself: to hold the others down further did not help"
-            yield Note("own_loss", words, vr)
+            yield Note("self_inflicted_loss", words, vr)
     for vr, contract in terms.items():
         known = before.routers.get(vr, NEW_ROUTER)
         yield from _of_router(vr, known, after.routers[vr], contract, policy)

@@ -50,11 +50,11 @@ FULL = 0.95
 """At this share of the work at which that was seen, the host counts as full again."""
 
 
-def play(now: float, view: HostView, before: HostState, policy: Policy) -> Round:
+def decide_round(now: float, view: HostView, before: HostState, policy: Policy) -> Round:
     """Decide for one host; routers that are missing from its telemetry get no orders."""
-    if not view.sight.reachable(now):
+    if not view.telemetry.reachable(now):
         return Round(before, {}, ())
-    if view.sight.distrust or view.sight.host_clock == before.host_clock:
+    if view.telemetry.distrust or view.telemetry.host_clock == before.host_clock:
         return Round(before, _orders(view, terms_of(view, before), before, policy), ())
     before = sized(now, view, before)
     view, terms = seen_in_packets(view, before), terms_of(view, before)
@@ -77,7 +77,7 @@ def _decided(
     policy: Policy,
 ) -> HostState:
     """Judge each router by its fair share, and decide which to hold at which setpoint."""
-    reports = view.sight.routers
+    reports = view.telemetry.routers
     wasted = {vr: wasted_pps(report) for vr, report in reports.items()}
     forwarded = sum(c.cost * (reports[vr].throughput_pps or 0.0) for vr, c in terms.items())
     # Work of the routers, with what the host wastes on packets they drop.
@@ -119,12 +119,12 @@ def _decided(
         _forwarded(reports),
         view.capacity_pps,
         before.standing,
-        policy.habits,
+        policy.engagement,
         wasted=sum(c.cost * _accepted(wasted[vr], reports[vr]) for vr, c in terms.items()),
         carried=full_at / FULL if full else math.inf,
     )
     kept = _kept(now, before, routers)
-    clock = view.sight.host_clock
+    clock = view.telemetry.host_clock
     return HostState(now, standing, {**kept, **routers}, clock, work, full_at)
 
 
@@ -138,13 +138,13 @@ def _full_at(
     """
     lost = sum(
         contract.cost
-        * lost_pps(contract, view.sight.routers[vr], before.routers.get(vr, NEW_ROUTER))
+        * lost_pps(contract, view.telemetry.routers[vr], before.routers.get(vr, NEW_ROUTER))
         for vr, contract in terms.items()
     )
-    busy = work >= policy.habits.calm * view.capacity_pps or view.sight.exhausted
+    busy = work >= policy.engagement.calm * view.capacity_pps or view.telemetry.exhausted
     if busy and lost >= LOSS * work and work - before.work >= CROWDED * lost:
         return FULL * work
-    return before.full_at * policy.habits.forget
+    return before.full_at * policy.engagement.forget
 
 
 def _full(work: float, full_at: float, view: HostView, before: HostState, policy: Policy) -> bool:
@@ -152,8 +152,8 @@ def _full(work: float, full_at: float, view: HostView, before: HostState, policy
 
     If all others are held at the least, a router shows all that it needs.
     """
-    at_least = before.standing.shared <= policy.habits.least
-    return work >= min(full_at, policy.habits.engage * view.capacity_pps) and not at_least
+    at_least = before.standing.shared <= policy.engagement.least
+    return work >= min(full_at, policy.engagement.engage * view.capacity_pps) and not at_least
 
 
 def _accepted(wasted: float, report: Report) -> float:
@@ -163,7 +163,7 @@ def _accepted(wasted: float, report: Report) -> float:
 
 def _fair(claims: Sequence[Claim], view: HostView, policy: Policy) -> dict[str, float]:
     """Return each router's setpoint if none were punished and no guarantee suffered."""
-    shared = max(policy.habits.target * view.capacity_pps, promised(claims))
+    shared = max(policy.engagement.target * view.capacity_pps, promised(claims))
     return allocate(claims, min(shared, view.capacity_pps))
 
 

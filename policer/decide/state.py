@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 import msgspec
 
 from policer.contracts.contract import Contract
-from policer.contracts.ladder import Patience, Punishment, Step, kept_height
-from policer.decide.engagement import Habits, Standing
+from policer.contracts.ladder import Escalation, Punishment, Step, kept_height
+from policer.decide.engagement import EngagementRules, EngagementState
 from policer.decide.evidence import Evidence, Rules
 from policer.decide.packet_size import UNKNOWN, Size
 from policer.decide.starvation import NOT_STARVING, Starving
-from policer.decide.telemetry import Sight
+from policer.decide.telemetry import HostTelemetry
 
 UNPROMISED = Contract(guarantee_pps=0.0, measures=(Step.LIMIT,))
 """Terms of a router without a contract: a share of what is left, which nothing takes away.
@@ -29,9 +29,9 @@ Its host may shield it, which needs `limit`, but it has no ladder (`ladder_of`).
 class Policy:
     """Thresholds, escalation times and rules of evidence; the same for all hosts."""
 
-    habits: Habits = field(default_factory=Habits)
+    engagement: EngagementRules = field(default_factory=EngagementRules)
     rules: Rules = field(default_factory=Rules)
-    patience: Patience = field(default_factory=Patience)
+    escalation: Escalation = field(default_factory=Escalation)
     dry_run: bool = False
     """Whether misbehaviour is only reported, regardless of the contracts."""
     may_climb: bool = True
@@ -44,7 +44,7 @@ class HostView:
 
     capacity_pps: float
     contracts: Mapping[str, Contract]
-    sight: Sight
+    telemetry: HostTelemetry
     unled: AbstractSet[str] = frozenset()
     """Routers for which the daemon refused the last setpoint."""
     unlimited: AbstractSet[str] = frozenset()
@@ -118,7 +118,7 @@ class HostState:
 
     at: float = 0.0
     """Time of the last round, in seconds of the policer's clock."""
-    standing: Standing = field(default_factory=Standing)
+    standing: EngagementState = field(default_factory=EngagementState)
     routers: Mapping[str, RouterState] = field(default_factory=dict)
     host_clock: float | None = None
     """The tick of the last round; the same tick is not counted again."""

@@ -48,7 +48,7 @@ _ORDINARY: Mapping[str, float] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class HostTelemetry:
     """One host as its telemetry shows it."""
 
     heard_at: float | None = None
@@ -84,12 +84,12 @@ class Sight:
 
 
 def seen(
-    before: Sight,
+    before: HostTelemetry,
     telemetry: Telemetry,
     now: float,
     capacity_pps: float,
     costs: Mapping[str, float] = _ORDINARY,
-) -> Sight:
+) -> HostTelemetry:
     """Return the view of a host after a message.
 
     Args:
@@ -108,7 +108,7 @@ def seen(
     doubt = next(_doubts(telemetry, capacity_pps, costs), "")
     if doubt:
         return replace(before, heard_at=now, host_clock=telemetry.at, distrust=doubt)
-    return Sight(
+    return HostTelemetry(
         heard_at=now,
         host_clock=telemetry.at,
         tick=telemetry.tick,

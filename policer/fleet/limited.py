@@ -14,9 +14,9 @@ import msgspec
 from policer.contracts.host import Host
 from policer.contracts.overrides import Override, Overrides
 from policer.contracts.reach import Reach
-from policer.decide.engagement import Standing
+from policer.decide.engagement import EngagementState
 from policer.decide.state import HostState
-from policer.decide.telemetry import Sight
+from policer.decide.telemetry import HostTelemetry
 from policer.fleet.live import Fleet, HostLive
 from xtc.wire import Report
 
@@ -38,7 +38,7 @@ def reached(live: HostLive, reach: Reach) -> HostLive | None:
     name = live.host.name
     if reach.may_see_host(name):
         return live
-    known = {*live.contracts, *live.sight.routers}
+    known = {*live.contracts, *live.telemetry.routers}
     own = {vr for vr in known if reach.may_see(name, vr, tenant_of(live, vr))}
     return _part(live, own) if own else None
 
@@ -51,7 +51,7 @@ def _part(live: HostLive, own: set[str]) -> HostLive:
         contracts=_of(live.contracts, own),
         follows=_of(live.follows, own),
         here=frozenset(_of(live.follows, own).values()),
-        sight=_sight(live.sight, own),
+        telemetry=_sight(live.telemetry, own),
         state=_state(live.state, own),
         orders=_of(live.orders, own),
         refusals=dict.fromkeys(refused, HIDDEN),
@@ -59,9 +59,9 @@ def _part(live: HostLive, own: set[str]) -> HostLive:
     )
 
 
-def _sight(sight: Sight, own: set[str]) -> Sight:
-    reports = {vr: _report(report) for vr, report in _of(sight.routers, own).items()}
-    return Sight(heard_at=sight.heard_at, tick=sight.tick, routers=reports)
+def _sight(telemetry: HostTelemetry, own: set[str]) -> HostTelemetry:
+    reports = {vr: _report(report) for vr, report in _of(telemetry.routers, own).items()}
+    return HostTelemetry(heard_at=telemetry.heard_at, tick=telemetry.tick, routers=reports)
 
 
 def _report(report: Report) -> Report:
@@ -72,7 +72,7 @@ def _report(report: Report) -> Report:
 
 
 def _state(state: HostState, own: set[str]) -> HostState:
-    standing = Standing(
+    standing = EngagementState(
         engaged=state.standing.engaged,
         harmed=tuple(vr for vr in state.standing.harmed if vr in own),
     )

@@ -17,7 +17,7 @@ from policer.contracts.location import present
 from policer.contracts.overrides import Overrides
 from policer.contracts.peak import peak_pps
 from policer.decide.state import HostState, Order
-from policer.decide.telemetry import Sight
+from policer.decide.telemetry import HostTelemetry
 from policer.fleet.compliance import Kept
 
 
@@ -37,7 +37,7 @@ class HostLive:
     """All its contracts as entered, including those that do not hold now."""
     classes: Classes = field(default_factory=dict)
     """Terms of the classes that contracts may name."""
-    sight: Sight = field(default_factory=Sight)
+    telemetry: HostTelemetry = field(default_factory=HostTelemetry)
     state: HostState = field(default_factory=HostState)
     orders: Mapping[str, Order] = field(default_factory=dict)
     link_problem: str = ""
@@ -144,11 +144,11 @@ class Fleet:
         return [
             name
             for name, live in sorted(self.hosts.items())
-            if live.sight.reachable(now) and any(present({router}, live.sight.routers))
+            if live.telemetry.reachable(now) and any(present({router}, live.telemetry.routers))
         ]
 
     def routers(self) -> Iterator[tuple[HostLive, str]]:
         """Yield every router with a contract or a report, by host and name."""
         for _, live in sorted(self.hosts.items()):
-            for vr in sorted({*live.contracts, *live.sight.routers}):
+            for vr in sorted({*live.contracts, *live.telemetry.routers}):
                 yield live, vr

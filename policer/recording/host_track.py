@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from policer.contracts.contract import Contract
 from policer.decide.state import Order
-from policer.decide.telemetry import Sight
+from policer.decide.telemetry import HostTelemetry
 from policer.fleet.live import HostLive
 from policer.history.chunks import MINUTE_S, SECOND_S, Chunk, RawChunk, Values, begin_of
 from policer.recording.counted import Counted
@@ -91,14 +91,14 @@ class HostTrack:
         # Hosts take turns, so that no second has the work of all.
         self._write_at = wall + zlib.crc32(host.encode()) % WRITE_EVERY_S
 
-    def heard(self, live: HostLive, sight: Sight, wall: float) -> None:
+    def heard(self, live: HostLive, telemetry: HostTelemetry, wall: float) -> None:
         """Take over a tick; `live` is the host before it."""
-        self.time, stretch = stretch_of(self.time, live.sight, sight, wall)
+        self.time, stretch = stretch_of(self.time, live.telemetry, telemetry, wall)
         if stretch is None:
             return
         touched = [(self._chunk(self._seconds, SECOND_S, at), at, s) for at, s in shares(stretch)]
         before, self._routers = self._routers, {}
-        for vr, report in sight.routers.items():
+        for vr, report in telemetry.routers.items():
             router = self._routers[vr] = before.get(vr) or _Router()
             values = self._judged(router, live, report, stretch)
             if values is None:

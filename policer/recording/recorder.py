@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Callable
 from typing import NamedTuple
 
-from policer.decide.telemetry import Sight
+from policer.decide.telemetry import HostTelemetry
 from policer.fleet.live import HostLive
 from policer.history.chunks import RawChunk
 from policer.recording.counted import Counted
@@ -44,12 +44,12 @@ class Recorder:
         """Begin again; what was not written is lost."""
         self._hosts, self._counted, self._left = {}, Counted(), Cut([], [])
 
-    def heard(self, live: HostLive, sight: Sight, wall: float) -> None:
+    def heard(self, live: HostLive, telemetry: HostTelemetry, wall: float) -> None:
         """Take over a tick that is believed.
 
         Args:
             live: the host before the tick: the orders in it were in force meanwhile.
-            sight: the host with it.
+            telemetry: the host with it.
             wall: seconds since 1970.
         """
         name = live.host.name
@@ -59,7 +59,7 @@ class Recorder:
             track = None
         if track is None:
             track = self._hosts[name] = HostTrack(name, self._part(), wall, self._counted)
-        track.heard(live, sight, wall)
+        track.heard(live, telemetry, wall)
 
     def end(self, host: str) -> None:
         """Record a host no longer; what was seen of it is still written."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from policer.decide.telemetry import Sight
+from policer.decide.telemetry import HostTelemetry
 
 LONGEST_S = 60.0
 """No daemon has a longer period."""
@@ -39,7 +39,7 @@ class Stretch(msgspec.Struct, frozen=True):
 
 
 def stretch_of(
-    known: HostTime, before: Sight, after: Sight, wall: float
+    known: HostTime, before: HostTelemetry, after: HostTelemetry, wall: float
 ) -> tuple[HostTime, Stretch | None]:
     """Return the time that a message is about; None where that is unknown.
 
@@ -71,13 +71,13 @@ def shares(stretch: Stretch) -> Iterator[tuple[int, float]]:
         second += 1
 
 
-def _offset(known: HostTime, after: Sight, wall: float) -> float:
+def _offset(known: HostTime, after: HostTelemetry, wall: float) -> float:
     if known.offset is not None and abs(after.host_clock + known.offset - wall) <= ADRIFT_S:
         return known.offset
     return wall - after.host_clock
 
 
-def _length(before: Sight, after: Sight) -> float:
+def _length(before: HostTelemetry, after: HostTelemetry) -> float:
     """Return the period's length: of several ticks since the message before, the last one's."""
     elapsed = after.host_clock - before.host_clock
     ticks = 1 if before.distrust else after.tick - before.tick

@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 
 import structlog
 
-from policer.decide.telemetry import Sight
+from policer.decide.telemetry import HostTelemetry
 from policer.errors import StoreError
 from policer.fleet.live import HostLive
 from policer.history.chunks import MINUTE_S, SECOND_S, RawChunk
@@ -40,7 +40,7 @@ Put = Callable[[Sequence[Row], int], bool]
 """Writes rows of an epoch; False where that is over."""
 
 
-class Keeper:
+class HistoryWriter:
     """Records what the leader sees."""
 
     def __init__(
@@ -50,7 +50,7 @@ class Keeper:
         retention: Retention,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        """Make a keeper of nothing yet.
+        """Begin with nothing to write.
 
         Args:
             store: where it writes.
@@ -100,10 +100,10 @@ class Keeper:
                     chunks.drop_all()
             self._epoch = epoch
 
-    def heard(self, live: HostLive, sight: Sight) -> None:
+    def heard(self, live: HostLive, telemetry: HostTelemetry) -> None:
         """Take over a tick that is believed; `live` is the host before it."""
         with self._guarded("a tick was not recorded"):
-            self._recorder.heard(live, sight, self._wall())
+            self._recorder.heard(live, telemetry, self._wall())
 
     def end(self, host: str) -> None:
         """Record a host no longer."""

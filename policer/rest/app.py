@@ -16,7 +16,7 @@ from litestar.routes import HTTPRoute
 from litestar.types import ControllerRouterHandler
 
 from policer.fleet.live import Fleet
-from policer.rest.access.context import Desk, provide_desk, provide_gate
+from policer.rest.access.context import Context, provide_context, provide_gate
 from policer.rest.access.gate import CLOSED, OPEN, Gate, guard
 from policer.rest.access.settings import RestSettings
 from policer.rest.access.slots import Slots
@@ -43,7 +43,7 @@ from policer.rest.http.bodies import StrictRequest
 from policer.rest.http.options import answer_options, methods_by_path
 from policer.rest.http.problems import HANDLERS
 from policer.rest.http.queries import known_queries
-from policer.rest.middleware import Outside
+from policer.rest.middleware import RequestMiddleware
 from policer.rest.openapi import DESCRIPTION, Needs, finished
 from policer.store import Store
 from policer.token_bucket import Buckets
@@ -66,7 +66,7 @@ ROOMS = (
     reports,
     webhooks,
 )
-_GIVEN = {"desk": Provide(provide_desk), "gate": Provide(provide_gate)}
+_GIVEN = {"context": Provide(provide_context), "gate": Provide(provide_gate)}
 
 
 def create_app(store: Store, fleet: Fleet, settings: RestSettings) -> Litestar:
@@ -79,7 +79,9 @@ def create_app(store: Store, fleet: Fleet, settings: RestSettings) -> Litestar:
     """
     throttle = Throttle(settings)
     gate = Gate(store, settings, throttle)
-    desk = Desk(store, fleet, settings, Slots(settings.max_streams, settings.max_streams_each))
+    context = Context(
+        store, fleet, settings, Slots(settings.max_streams, settings.max_streams_each)
+    )
     made = Buckets(settings.plans_per_s, settings.plans_burst)
     document = describe()
     page = [] if settings.page is None else [page_handler(settings.page)]
@@ -94,14 +96,14 @@ def create_app(store: Store, fleet: Fleet, settings: RestSettings) -> Litestar:
         request_max_body_size=settings.max_body,
         openapi_config=None,
         state=State(
-            {"desk": desk, "gate": gate, "queries": queries, "plans": made}, deep_copy=False
+            {"context": context, "gate": gate, "queries": queries, "plans": made}, deep_copy=False
         ),
         logging_config=None,
     )
     app.state.methods = methods_by_path(app)
     _read_types(app)
     # Litestar's middleware sees no request without a route: the shell must be around all of it.
-    app.asgi_handler = Outside(app.asgi_handler, settings, throttle)
+    app.asgi_handler = RequestMiddleware(app.asgi_handler, settings, throttle)
     return app
 
 

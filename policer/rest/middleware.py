@@ -36,7 +36,7 @@ class SlowClientError(Exception):
     """A client that does not read its answer."""
 
 
-class Outside:
+class RequestMiddleware:
     """Wraps the application."""
 
     def __init__(self, app: ASGIApp, settings: RestSettings, throttle: Throttle) -> None:

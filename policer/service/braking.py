@@ -37,7 +37,7 @@ class Braking:
         self._routers = {
             name: routers_of(
                 excused(live.contracts, exempt_on(name, live.follows)),
-                live.sight.routers,
+                live.telemetry.routers,
                 live.state,
             )
             for name, live in self._fleet.hosts.items()

@@ -15,7 +15,7 @@ from policer.contracts.in_force import Classes
 from policer.contracts.location import Move
 from policer.contracts.promised import Promises
 from policer.contracts.zones import is_known
-from policer.decide.telemetry import Sight
+from policer.decide.telemetry import HostTelemetry
 from policer.fleet.limited import tenant_of
 from policer.fleet.live import Fleet
 from policer.service.host_loop import HostLoop
@@ -104,12 +104,12 @@ class Following:
         if list(promised) != known or host not in {None, live.host}:
             loop.enter(host or live.host, promised.contracts, promised)
 
-    def heard(self, host: str, sight: Sight) -> None:
+    def heard(self, host: str, telemetry: HostTelemetry) -> None:
         """Move contracts with the routers that came to a host."""
         loop = self._loop_of(host)
         if loop is None:
             return
-        moves = self._whereabouts.heard(host, sight.routers, self._clock())
+        moves = self._whereabouts.heard(host, telemetry.routers, self._clock())
         if not moves:
             return
         for home in sorted({move.from_host for move in moves if move.from_host is not None}):
@@ -186,7 +186,7 @@ class Following:
         After a start of the policer the name is unknown for a UUID; but most routers keep theirs.
         """
         live = self._fleet.get(host)
-        taken = live is None or vr in live.sight.routers
+        taken = live is None or vr in live.telemetry.routers
         return known or ("" if taken else vr)
 
     def _leads(self) -> bool:

@@ -15,9 +15,9 @@ from policer.contracts.ladder import Punishment, Step
 from policer.contracts.overrides import excused
 from policer.contracts.promised import Promised
 from policer.decide.dispatch import Sent, Terms, due
-from policer.decide.engagement import Standing
+from policer.decide.engagement import EngagementState
 from policer.decide.evidence import Evidence
-from policer.decide.round import play
+from policer.decide.round import decide_round
 from policer.decide.state import (
     LET_GO,
     NEW_ROUTER,
@@ -28,7 +28,7 @@ from policer.decide.state import (
     Round,
     RouterState,
 )
-from policer.decide.telemetry import GONE_AFTER_S, Sight, seen
+from policer.decide.telemetry import GONE_AFTER_S, HostTelemetry, seen
 from policer.errors import LinkError
 from policer.fleet.compliance import Kept, kept_after, moved
 from policer.fleet.limited import tenant_of
@@ -71,13 +71,13 @@ class Shared:
     """Current policy for a host: a brake may be on."""
     convicted: Callable[[str, int], None]
     """Called with the routers of a host that took the first step of their ladders in a round."""
-    recorded: Callable[[HostLive, Sight], None]
+    recorded: Callable[[HostLive, HostTelemetry], None]
     """Called while this policer leads for each believed tick: the host before it, and with it."""
     played: Callable[[float], None]
     """Called with the duration of a round in seconds."""
     ruled: Callable[[], int]
     """Epoch in which the punishments of the previous leader were taken over."""
-    heard: Callable[[str, Sight], None]
+    heard: Callable[[str, HostTelemetry], None]
     """Called with each believed view of a host, before the round that uses it."""
     overtaken: Callable[[int], None]
     """Called with the epoch that a host obeys if it is above this policer's."""
@@ -255,8 +255,8 @@ class HostLoop:
         """Process a message; a host that was gone is reachable again from its first message."""
         now = self._shared.clock()
         live, self._deaf = self._live, ""
-        after = seen(live.sight, telemetry, now, self.host.capacity_pps, self._costs)
-        restarted = after.tick < live.sight.tick
+        after = seen(live.telemetry, telemetry, now, self.host.capacity_pps, self._costs)
+        restarted = after.tick < live.telemetry.tick
         if restarted:
             self._dialect.forget()
         kept = kept_after(now, live.kept, after.routers, live.contracts, restarted=restarted)
@@ -266,7 +266,7 @@ class HostLoop:
         self._put(
             replace(
                 live,
-                sight=after,
+                telemetry=after,
                 link_problem=self._problem,
                 unread=unread,
                 events_left_out=self._limit.left_out,
@@ -286,14 +286,14 @@ class HostLoop:
         if after.heard_at == now:
             self._news.set()
 
-    def _obeys_another(self, sight: Sight) -> bool:
+    def _obeys_another(self, telemetry: HostTelemetry) -> bool:
         """Whether the host obeys leases that this policer sent to another entry of the same host.
 
         Sequences rise over all hosts: one above all that were sent here was sent elsewhere.
         """
         return self._rules() and any(
             report.epoch == self._epoch and (report.sequence or 0) > self._given > 0
-            for report in sight.routers.values()
+            for report in telemetry.routers.values()
         )
 
     def _trouble(self, _host: str, error: LinkError) -> None:
@@ -304,7 +304,7 @@ class HostLoop:
 
     def _miss(self) -> None:
         """Report once that a host is gone; its leases expire by themselves."""
-        self._gone = self._live.sight.heard_at is not None
+        self._gone = self._live.telemetry.heard_at is not None
         if self._gone and not self._gone_noted:
             words = f"nothing was heard for {GONE_AFTER_S:g} s"
             self._gone_noted = self._note_of_host("gone", words)
@@ -326,12 +326,12 @@ class HostLoop:
         view = HostView(
             self.host.capacity_pps,
             excused(live.contracts, overrides.exempt_on(self.host.name, live.follows)),
-            live.sight,
+            live.telemetry,
             unled={vr for kind, vr in self._refused if kind is Activate},
             unlimited={vr for kind, vr in self._refused if kind is Limit},
             packets_only=self._dialect.packets_only(now, live.contracts),
         )
-        decided = play(now, view, self._state, shared.policy(self.host.name))
+        decided = decide_round(now, view, self._state, shared.policy(self.host.name))
         self._keep(live, decided)
         shared.played(shared.clock() - now)
         await self._tell(now, decided.orders)
@@ -355,7 +355,7 @@ class HostLoop:
         Punishments are kept. When control is resumed, the host starts as calm.
         """
         self._untold = ""
-        self._state = replace(self._state, standing=Standing())
+        self._state = replace(self._state, standing=EngagementState())
         shown = replace(self._live, orders={}, refusals={}, state=self._state)
         self._put(replace(shown, link_problem=self._problem))
 
@@ -395,7 +395,7 @@ class HostLoop:
     async def _tell(self, now: float, orders: Mapping[str, Order]) -> None:
         """Send changed orders; refused orders are sent again after a while."""
         terms = Terms(self._epoch, self._shared.ttl_s)
-        reports = self._live.sight.routers
+        reports = self._live.telemetry.routers
         dispatch = due(now, orders, self._sent, reports, terms, self._shared.next_sequence)
         self._sent = dispatch.sent
         wanted = {vr for vr, order in orders.items() if order != LET_GO}
@@ -457,7 +457,7 @@ class HostLoop:
         if self._overtaken != self._epoch:
             self._overtaken = self._epoch
             self._note("overtaken", self._of_epochs())
-        highest = self._live.sight.highest_epoch
+        highest = self._live.telemetry.highest_epoch
         if highest is None or not self._epoch <= highest <= highest_possible(self._shared.wall()):
             return
         if self._others_work():
@@ -470,12 +470,12 @@ class HostLoop:
         """Whether a lease of a higher epoch is running: only an active policer renews those."""
         return any(
             (report.epoch or 0) > self._epoch and report.lease_remaining_s is not None
-            for report in self._live.sight.routers.values()
+            for report in self._live.telemetry.routers.values()
         )
 
     def _of_epochs(self) -> str:
         """Describe which epoch the host obeys, and what to do if no leader can exceed it."""
-        highest = self._live.sight.highest_epoch
+        highest = self._live.telemetry.highest_epoch
         if highest is None:
             command = "`policer epoch raise --above` with the epoch in its refusal goes above it"
             return f"the host obeys a policer of a higher epoch: {command}"

@@ -49,7 +49,7 @@ class Lock(Protocol):
         ...
 
 
-class Lead:
+class LeaderElection:
     """Updates `fleet.leadership`; call `release` after the last order."""
 
     def __init__(self, lock: Lock, fleet: Fleet, name: str, clock: Callable[[], float]) -> None:

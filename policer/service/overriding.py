@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from policer.contracts.overrides import Override, Overrides, standing
 from policer.errors import StoreError
 from policer.fleet.live import Fleet
-from policer.service.store_call import Asking
+from policer.service.store_call import StoreCall
 from policer.store import Store
 
 FOLLOW_EVERY_S = 0.4
@@ -40,7 +40,7 @@ class Overriding:
         """
         self._store, self._fleet, self._wall = store, fleet, wall
         self._raise_above = raise_above
-        self._asking = Asking(clock)
+        self._asking = StoreCall(clock)
         self._one_at_a_time = asyncio.Lock()
         self._seen = -1
         """Generation of the store that was read last."""

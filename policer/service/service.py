@@ -22,13 +22,13 @@ from policer.fleet.inbox import Inbox
 from policer.fleet.live import Fleet, Leadership
 from policer.history.retention import Retention
 from policer.link import Keys
-from policer.recording.writer import Keeper
+from policer.recording.writer import HistoryWriter
 from policer.service.braking import Braking
 from policer.service.following import Following
 from policer.service.host_loop import HostLoop, Shared
-from policer.service.leadership import Lead
+from policer.service.leadership import LeaderElection
 from policer.service.overriding import Overriding
-from policer.service.store_call import Asking
+from policer.service.store_call import StoreCall
 from policer.service.writer import Writer
 from policer.store import Entered, PunishmentRow, Store
 from policer.store.database.records import now
@@ -66,13 +66,15 @@ class Service:
     ) -> None:
         self._store, self._fleet, self._settings, self._keys = store, fleet, settings, keys
         self._clock = clock
-        self._lead = Lead(store.leadership(settings.name), fleet, settings.name, clock)
+        self._lead = LeaderElection(store.leadership(settings.name), fleet, settings.name, clock)
         self.writer = Writer(store, clock)
-        self.keeper = Keeper(store, lambda: fleet.leadership.leading, settings.retention)
+        self.history_writer = HistoryWriter(
+            store, lambda: fleet.leadership.leading, settings.retention
+        )
         self.inbox = Inbox()
         self.rounds: list[Callable[[float], None]] = []
         """Called with the duration of each round in seconds; used by the metrics."""
-        self._asking = Asking(clock)
+        self._asking = StoreCall(clock)
         self._unread = ""
         """The store's error while it cannot be read."""
         self._braking = Braking(fleet, clock, self.writer.note)
@@ -100,7 +102,7 @@ class Service:
             next_sequence=lambda: next(sequence),
             policy=self._policy,
             convicted=self._convicted,
-            recorded=self.keeper.heard,
+            recorded=self.history_writer.heard,
             played=self._played,
             ruled=lambda: self._ruled,
             heard=self._following.heard,
@@ -112,7 +114,7 @@ class Service:
     def take(self, settings: ServiceSettings) -> None:
         """Apply new settings; the name and the length of leases stay."""
         self._settings = replace(settings, name=self._settings.name)
-        self.keeper.retention = settings.retention
+        self.history_writer.retention = settings.retention
 
     def heartbeat_age(self) -> float:
         """Return the seconds since the loop last ran; a store that hangs does not count."""
@@ -130,7 +132,7 @@ class Service:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._lead.run(), name="lead")
                 group.create_task(self.writer.run(), name="writer")
-                group.create_task(self.keeper.run(), name="history")
+                group.create_task(self.history_writer.run(), name="history")
                 group.create_task(self._read_mail(), name="inbox")
                 group.create_task(self._follow_store(), name="store")
                 group.create_task(self._overriding.run(), name="overrides")
@@ -143,7 +145,7 @@ class Service:
         """Give up the lead last, so that the next leader can read all decisions."""
         try:
             await asyncio.to_thread(self.writer.flush)
-            await asyncio.to_thread(self.keeper.close)
+            await asyncio.to_thread(self.history_writer.close)
         finally:
             await self._lead.release()
 
@@ -196,7 +198,7 @@ class Service:
                 await self._end(name)
                 if name not in hosts:
                     self.writer.forget(name)
-                    self.keeper.end(name)
+                    self.history_writer.end(name)
                     self._following.forget(name)
         homes = {router: home for router, home in homes.items() if home in hosts}
         if self._following.take(entered.contracts, entered.classes, homes):
@@ -233,7 +235,7 @@ class Service:
         """Continue from the previous leader; raises StoreError if that cannot be read."""
         led_last = 0 < leadership.since <= self._ruled
         self.writer.lead(leadership.since, leadership.epoch)
-        self.keeper.lead(leadership.since, leadership.epoch)
+        self.history_writer.lead(leadership.since, leadership.epoch)
         homes = await self._asking.ask(self._store.homes.all)
         rows = await self._asking.ask(self.writer.punished)
         punished = self._following.take_over(homes, rows, leadership.epoch)

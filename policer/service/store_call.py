@@ -11,7 +11,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Asking:
+class StoreCall:
     """Client of the store, with one query at a time."""
 
     def __init__(self, clock: Callable[[], float]) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import structlog
 
 from policer.errors import StoreError
-from policer.service.store_call import Asking
+from policer.service.store_call import StoreCall
 from policer.store import Event, PunishmentRow, Store
 
 MOST_WAITING = 10_000
@@ -32,7 +32,7 @@ class Writer:
 
     def __init__(self, store: Store, clock: Callable[[], float] = time.monotonic) -> None:
         self._store = store
-        self._asking = Asking(clock)
+        self._asking = StoreCall(clock)
         self._events: deque[Event] = deque()
         self._punished: dict[tuple[str, str], _Decided] = {}
         self._homes: dict[str, tuple[int, str]] = {}

@@ -10,7 +10,7 @@ from policer.store.inventory.changes import Entered
 from policer.store.inventory.contracts import Revision
 from policer.store.inventory.override_rows import OverrideKey
 from policer.store.inventory.plans import PlanRow
-from policer.store.limited.asker import Asking
+from policer.store.limited.requester import Requester
 from policer.store.limited.store import ReachedStore
 from policer.store.service.deliveries import LetterRow, Resent, Tried
 from policer.store.service.idempotency import Answering, Claim, StoredAnswer
@@ -22,7 +22,6 @@ from policer.store.store import Store, open_store
 __all__ = [
     "SCOPES",
     "Answering",
-    "Asking",
     "AuditRow",
     "Change",
     "ChunkRow",
@@ -41,6 +40,7 @@ __all__ = [
     "PlanRow",
     "PunishmentRow",
     "ReachedStore",
+    "Requester",
     "Resent",
     "Revision",
     "Scope",

@@ -32,7 +32,7 @@ from xtc.kernel.offload import gro, set_gro, set_gro_list, set_tso, set_uso, tso
 from xtc.kernel.peer import find_peer
 from xtc.kernel.scheduling import SCHED_DEADLINE, SCHED_OTHER, get_policy, set_policy
 from xtc.kernel.sysfs import namespace_sysfs
-from xtc.manager.cap import MAX_CONFLICTS, Keeper
+from xtc.manager.cap import MAX_CONFLICTS, CapController
 from xtc.spec import DeadlineOriginal, DeadlineSpec, Joining, ThreadPolicy
 
 pytestmark = [
@@ -290,16 +290,16 @@ def test_a_link_that_goes_down_and_up_is_capped_again(flood: DeadlineSpec) -> No
 
 
 def test_a_tenant_who_takes_a_link_down_and_up_ends_no_cap(router: DeadlineSpec) -> None:
-    keeper = Keeper(router, lambda spec, _original: DeadlineActuator(spec))
+    controller = CapController(router, lambda spec, _original: DeadlineActuator(spec))
     for period in range(3 * MAX_CONFLICTS):
-        keeper.begin_period()
-        assert keeper.prepare()
-        keeper.view(Seconds(float(period)))
-        assert not keeper.yielded
-        keeper.set(CapFraction(0.1))
+        controller.begin_period()
+        assert controller.prepare()
+        controller.view(Seconds(float(period)))
+        assert not controller.yielded
+        controller.set(CapFraction(0.1))
         assert {get_policy(tid).policy for tid in tids()} == {SCHED_DEADLINE}
         inside(ROUTER, partial(set_link, "vr2", state="down" if period % 2 else "up"))
-    assert keeper.release()
+    assert controller.release()
 
 
 def test_a_quiet_direction_waits_for_milliseconds_at_most(flood: DeadlineSpec) -> None:
@@ -436,20 +436,20 @@ def rename(**names: str) -> None:
 
 
 def test_a_tenant_who_renames_an_interface_gets_round_no_cap(router: DeadlineSpec) -> None:
-    keeper = Keeper(router, lambda spec, _original: DeadlineActuator(spec))
+    controller = CapController(router, lambda spec, _original: DeadlineActuator(spec))
     for period, cap in enumerate((0.1, 0.05, 0.2)):
-        keeper.begin_period()
-        assert keeper.prepare()
-        keeper.view(Seconds(float(period)))
-        assert keeper.set(CapFraction(cap))
-        assert keeper.problem is None
+        controller.begin_period()
+        assert controller.prepare()
+        controller.view(Seconds(float(period)))
+        assert controller.set(CapFraction(cap))
+        assert controller.problem is None
         now = ENDS if period == 0 else RENAMED
         assert sum(share_of(get_policy(tid)) for tid in tids(*now)) == pytest.approx(cap, rel=0.01)
         if period == 0:
-            before = keeper.original
+            before = controller.original
             inside(ROUTER, partial(rename, vr1="eth7"))
-    assert keeper.original == before
-    assert keeper.release()
+    assert controller.original == before
+    assert controller.release()
     assert_restored(RENAMED)
 
 

@@ -60,7 +60,7 @@ class Host:
 
     def report(self, vr: str = "a0") -> Report | None:
         live = self._fleet.get("h0")
-        return None if live is None else live.sight.routers.get(vr)
+        return None if live is None else live.telemetry.routers.get(vr)
 
     async def until(self, holds: Callable[[Report], bool]) -> Report:
         """Wait until what is reported of the router that was sold bits is so."""

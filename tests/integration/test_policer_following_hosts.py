@@ -14,7 +14,7 @@ from fleet_rig import FleetRig
 
 from policer.contracts import location as whereabouts
 from policer.contracts.contract import Contract
-from policer.contracts.ladder import Patience
+from policer.contracts.ladder import Escalation
 from policer.contracts.promised import ANYWHERE
 from policer.decide.evidence import Rules
 from policer.decide.state import Policy
@@ -31,7 +31,7 @@ PERIOD_S = 0.25
 SOON_S = 60.0
 UUID = "4f1c0b8e-3a52-4d0c-9d53-0b3c0f7e2a11"
 OTHER, ROAMING = Contract(guarantee_pps=60e3), Contract(guarantee_pps=30e3)
-STRICT = Policy(rules=Rules(excess=1.2, decent=1.1), patience=Patience(climb_s=2.0))
+STRICT = Policy(rules=Rules(excess=1.2, acceptable=1.1), escalation=Escalation(climb_s=2.0))
 """Half of what is offered to a1 is above twice its setpoint, by rules stricter than usual."""
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
@@ -117,7 +117,7 @@ class Running:
 
     def held(self, host: str) -> bool:
         """Whether a1 is held on a host at no less than its guarantee, as its daemon says."""
-        report = self.live(host).sight.routers.get("a1")
+        report = self.live(host).telemetry.routers.get("a1")
         setpoint = report.setpoint_pps if report is not None and report.active else None
         return (setpoint or 0.0) >= ROAMING.guarantee_pps
 

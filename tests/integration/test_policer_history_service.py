@@ -17,7 +17,7 @@ from policer.fleet.live import Fleet
 from policer.history.packing import unpacked
 from policer.history.point import Point, added
 from policer.recording import host_track as hosttrack
-from policer.recording import writer as keeper
+from policer.recording import writer
 from policer.service.service import Service, ServiceSettings
 from policer.store import Store, open_store
 
@@ -52,8 +52,8 @@ def store(tmp_path: Path, hosts: FleetRig) -> Iterator[Store]:
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let everything be written within a second or two of its end."""
-    monkeypatch.setattr(keeper, "COLLECT_EVERY_S", 0.2)
-    monkeypatch.setattr(keeper, "FLUSH_EVERY_S", 0.2)
+    monkeypatch.setattr(writer, "COLLECT_EVERY_S", 0.2)
+    monkeypatch.setattr(writer, "FLUSH_EVERY_S", 0.2)
     monkeypatch.setattr(hosttrack, "WRITE_EVERY_S", 1)
 
 

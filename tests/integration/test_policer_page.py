@@ -129,7 +129,7 @@ def test_words_of_an_event_stay_words(visit: Visit) -> None:
 def test_events_are_filtered_and_older_ones_loaded(visit: Visit) -> None:
     page = visit.page
     many = [Event("edge-1", "engaged", f"number {i}", "gold") for i in range(70)]
-    visit.work.store.events.add([*many, Event("edge-2", "let_go", "elsewhere")])
+    visit.work.store.events.add([*many, Event("edge-2", "released", "elsewhere")])
     visit.sign_in("#/events")
     page.get_by_label("Kind").fill("engaged")
     page.get_by_label("Host").fill("edge-1")

@@ -8,7 +8,7 @@ from browser_rig import Visit, until
 from page_rig import INJECTION, report
 
 from policer.contracts.overrides import MOST_REASON, Override
-from policer.decide.telemetry import Sight
+from policer.decide.telemetry import HostTelemetry
 
 pytest_plugins = ["browser_fixtures"]
 pytestmark = pytest.mark.timeout(600)
@@ -130,8 +130,8 @@ def test_an_administrator_raises_the_epoch_above_one_that_a_host_obeys(visit: Vi
 
     def refuse() -> None:
         live = work.fleet.host("edge-1")
-        sight: Sight = replace(live.sight, highest_epoch=1_900_000_000)
-        work.fleet.put(replace(live, sight=sight, refusals={"gold": "epoch: 7 is lower"}))
+        telemetry: HostTelemetry = replace(live.telemetry, highest_epoch=1_900_000_000)
+        work.fleet.put(replace(live, telemetry=telemetry, refusals={"gold": "epoch: 7 is lower"}))
 
     refuse()
     with visit.page.expect_response("**/v1/token"):

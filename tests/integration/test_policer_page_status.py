@@ -54,8 +54,8 @@ def test_the_page_is_red_with_reasons_that_lead_to_what_is_concerned(visit: Visi
     banner, icon = page.get_by_role("region", name="Alarms"), page.locator("link[rel=icon]")
     punish(visit)
     live = work.fleet.host("edge-1")
-    sight = replace(live.sight, distrust=INJECTION)
-    work.fleet.put(replace(live, sight=sight, refusals={"gold": "epoch: 7 < 9"}))
+    telemetry = replace(live.telemetry, distrust=INJECTION)
+    work.fleet.put(replace(live, telemetry=telemetry, refusals={"gold": "epoch: 7 < 9"}))
     work.fleet.leadership = replace(Leadership(), leading=True, epoch=7)
     work.fleet.braked = True
     visit.sign_in("#/events")

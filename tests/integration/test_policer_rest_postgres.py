@@ -79,7 +79,7 @@ def at_once(*works: Callable[[], T]) -> list[T]:
         return list(pool.map(run, works))
 
 
-def asker(rig: Rig, method: str, path: str, **options: Any) -> Callable[[], httpx.Response]:
+def requester(rig: Rig, method: str, path: str, **options: Any) -> Callable[[], httpx.Response]:
     """Return what asks a service, with a client of its own."""
     client = rig.client()
 
@@ -107,7 +107,7 @@ def test_of_two_that_replace_one_version_one_is_told_that_it_is_stale(two: tuple
     for turn in range(1, TURNS + 1):
         tag = {"If-Match": f'"v{turn}"'}
         works = [
-            asker(rig, "PUT", PATH, json=terms(10 * turn + number), headers=tag)
+            requester(rig, "PUT", PATH, json=terms(10 * turn + number), headers=tag)
             for number, rig in enumerate(two)
         ]
         answers = at_once(*works)
@@ -127,7 +127,7 @@ def test_of_two_that_replace_one_version_one_is_told_that_it_is_stale(two: tuple
 def test_of_two_that_make_one_contract_one_makes_it(two: tuple[Rig, Rig]) -> None:
     for turn in range(TURNS):
         path = f"/v1/hosts/gold/contracts/m{turn}"
-        answers = at_once(*(asker(rig, "PUT", path, json=terms(1), headers=NEW) for rig in two))
+        answers = at_once(*(requester(rig, "PUT", path, json=terms(1), headers=NEW) for rig in two))
         assert statuses(answers) == [201, 409]
         assert two[0].store.contracts.get("gold", f"m{turn}").version.number == 1
 
@@ -139,8 +139,8 @@ def test_of_a_removal_and_a_change_of_one_version_one_is_done(two: tuple[Rig, Ri
         one.client().put(path, json=terms(1), headers=NEW)
         tag = {"If-Match": '"v1"'}
         removed, changed = at_once(
-            asker(one, "DELETE", path, headers=tag),
-            asker(other, "PUT", path, json=terms(2), headers=tag),
+            requester(one, "DELETE", path, headers=tag),
+            requester(other, "PUT", path, json=terms(2), headers=tag),
         )
         assert (removed.status_code, changed.status_code) in {(204, 412), (412, 200)}
         there = removed.status_code == 412
@@ -154,7 +154,7 @@ def test_clients_of_two_services_are_promised_what_there_is_and_no_more(
     for turn in range(TURNS):
         paths = [f"/v1/hosts/gold/contracts/c{turn}-{client}" for client in range(4)]
         works = [
-            asker(two[client % 2], "PUT", path, json=terms(50e3), headers=NEW)
+            requester(two[client % 2], "PUT", path, json=terms(50e3), headers=NEW)
             for client, path in enumerate(paths)
         ]
         answers = at_once(*works)
@@ -177,14 +177,14 @@ def test_a_host_is_not_made_smaller_than_what_is_promised_meanwhile(two: tuple[R
         entry, capacity = read.json()["entry"], capacity - 2_000.0
         free = capacity - _promised(one, "silver")
         shrunk, promised = at_once(
-            asker(
+            requester(
                 one,
                 "PUT",
                 path,
                 json=entry | {"capacity_pps": capacity},
                 headers={"If-Match": read.headers["etag"]},
             ),
-            asker(
+            requester(
                 other,
                 "PUT",
                 f"{path}/contracts/s{turn}",
@@ -202,14 +202,14 @@ def test_a_host_is_not_made_smaller_than_what_is_promised_meanwhile(two: tuple[R
 def test_of_two_that_override_the_same_one_does(two: tuple[Rig, Rig]) -> None:
     for turn in range(TURNS):
         path = "/v1/hosts/gold/suspension"
-        answers = at_once(*(asker(rig, "PUT", path, json={}, headers=NEW) for rig in two))
+        answers = at_once(*(requester(rig, "PUT", path, json={}, headers=NEW) for rig in two))
         assert statuses(answers) == [201, 409]
         tag = {"If-Match": f'"v{2 * turn + 1}"'}
-        answers = at_once(*(asker(rig, "DELETE", path, headers=tag) for rig in two))
+        answers = at_once(*(requester(rig, "DELETE", path, headers=tag) for rig in two))
         assert statuses(answers) in ([204, 404], [204, 412])
         brake = {"json": {"mode": "on" if turn % 2 else "off"}}
         tag = {"If-Match": f'"v{turn + 1}"'}
-        works = (asker(rig, "PUT", "/v1/brake", headers=tag, **brake) for rig in two)
+        works = (requester(rig, "PUT", "/v1/brake", headers=tag, **brake) for rig in two)
         assert statuses(at_once(*works)) == [200, 412]
 
 
@@ -276,7 +276,7 @@ def test_one_key_at_two_services_has_one_effect_and_one_answer(two: tuple[Rig, R
     body = {"host": "gold", "vr": "r5", "contract": terms(1)}
     headers = one.headers() | {"Idempotency-Key": "7f3a"}
     works = [
-        asker(two[number % 2], "POST", "/v1/contracts", json=body, headers=headers)
+        requester(two[number % 2], "POST", "/v1/contracts", json=body, headers=headers)
         for number in range(8)
     ]
     before = one.store.generation()
@@ -292,7 +292,7 @@ def test_a_key_that_another_service_took_is_refused_for_another_request(
 ) -> None:
     headers = two[0].headers() | {"Idempotency-Key": "7f3a"}
     works = [
-        asker(
+        requester(
             rig,
             "POST",
             "/v1/contracts",

@@ -18,7 +18,7 @@ from support.stalls import Stalls
 from support.waiting import eventually
 
 from policer.contracts.contract import Contract
-from policer.contracts.ladder import Patience
+from policer.contracts.ladder import Escalation
 from policer.contracts.overrides import Override
 from policer.decide.evidence import Rules
 from policer.decide.state import Policy
@@ -81,7 +81,7 @@ class Running:
 
     def setpoint(self, vr: str, host: str = "h0") -> float | None:
         """Return what a router is held at, as its daemon reports it."""
-        report = self.live(host).sight.routers.get(vr)
+        report = self.live(host).telemetry.routers.get(vr)
         return report.setpoint_pps if report is not None and report.active else None
 
     def held(self, host: str = "h0") -> bool:
@@ -239,7 +239,7 @@ async def test_a_host_that_lies_is_distrusted_and_nobody_is_punished(
             hosts["h0"].alter = lying(throughput_pps=9e8)
 
         hosts.do(lie)
-        await one.until(lambda: one.live("h0").sight.distrust)
+        await one.until(lambda: one.live("h0").telemetry.distrust)
         await one.until(lambda: "distrusted" in kinds(store, host="h0"))
         assert one.held("h1")
         assert store.punishments.all() == {}
@@ -260,7 +260,7 @@ async def test_a_killed_daemon_is_shown_as_gone_and_comes_back_in_step(
 
 async def test_a_flood_is_punished_written_down_inherited_and_pardoned(store: Store) -> None:
     """Half of what is offered to a1 is above twice its setpoint, by rules stricter than usual."""
-    strict = Policy(rules=Rules(excess=1.2, decent=1.1), patience=Patience(climb_s=2.0))
+    strict = Policy(rules=Rules(excess=1.2, acceptable=1.1), escalation=Escalation(climb_s=2.0))
     async with running(store, "one", strict) as one:
         await one.until(lambda: ("h0", "a1") in store.punishments.all())
         await one.until(lambda: store.punishments.all()["h0", "a1"].step == "limit")
@@ -283,8 +283,8 @@ async def test_a_host_whose_control_is_suspended_goes_by_its_own_configuration(
         await one.until(one.held)
         store.overrides.put(Override("suspension", "suspended", "h0"), None, "test")
         await one.until(lambda: hosts.do(uncapped))
-        told, seen = hosts["h0"].messages, one.live("h0").sight.tick
-        await one.until(lambda: one.live("h0").sight.tick > seen + 20)  # longer than a lease
+        told, seen = hosts["h0"].messages, one.live("h0").telemetry.tick
+        await one.until(lambda: one.live("h0").telemetry.tick > seen + 20)  # longer than a lease
         assert hosts["h0"].messages == told
         assert one.held("h1")
         store.overrides.clear(OverrideKey("suspension", "h0"), 1, "test")
@@ -293,14 +293,14 @@ async def test_a_host_whose_control_is_suspended_goes_by_its_own_configuration(
 
 
 async def test_an_exempt_router_is_let_off_and_not_punished_again(store: Store) -> None:
-    strict = Policy(rules=Rules(excess=1.2, decent=1.1), patience=Patience(climb_s=2.0))
+    strict = Policy(rules=Rules(excess=1.2, acceptable=1.1), escalation=Escalation(climb_s=2.0))
     until = datetime.now(UTC) + timedelta(days=1)
     async with running(store, "one", strict) as one:
         await one.until(lambda: ("h0", "a1") in store.punishments.all())
         store.overrides.put(Override("exemption", "exempt", "h0", "a1", until), None, "test")
         await one.until(lambda: ("h0", "a1") not in store.punishments.all())
-        seen = one.live("h0").sight.tick
-        await one.until(lambda: one.live("h0").sight.tick > seen + 20)
+        seen = one.live("h0").telemetry.tick
+        await one.until(lambda: one.live("h0").telemetry.tick > seen + 20)
         assert one.live("h0").state.routers["a1"].punishment.height == 0
         await one.until(lambda: (one.setpoint("a1") or 0.0) >= CONTRACTS["a1"].guarantee_pps)
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from support.examples import part
 
 from policer.decide.allocation import Claim, promised, use
-from policer.decide.engagement import Habits, Standing, decide
+from policer.decide.engagement import EngagementRules, EngagementState, decide
 
-HABITS = Habits(calm_rounds=5)
+ENGAGEMENT = EngagementRules(calm_rounds=5)
 CAPACITY = 100e3
 CONTRACTS = (("a", 30e3, 1e9), ("b", 20e3, 40e3), ("c", 0.0, 1e9))
 loads = st.tuples(*(st.floats(0, 120e3) for _ in CONTRACTS))
@@ -32,12 +32,12 @@ def forwarded(claims: list[Claim], lost: tuple[float, ...]) -> Mapping[str, floa
 def test_it_is_let_go_only_after_a_calm_period(
     history: list[tuple[tuple[float, ...], tuple[float, ...]]],
 ) -> None:
-    standing, changed_at = Standing(), -HABITS.calm_rounds
+    standing, changed_at = EngagementState(), -ENGAGEMENT.calm_rounds
     for at, (wanted, lost) in enumerate(history):
         claims = claims_of(wanted)
-        after = decide(claims, forwarded(claims, lost), CAPACITY, standing, HABITS)
+        after = decide(claims, forwarded(claims, lost), CAPACITY, standing, ENGAGEMENT)
         if standing.engaged and not after.engaged:
-            assert at - changed_at >= HABITS.calm_rounds
+            assert at - changed_at >= ENGAGEMENT.calm_rounds
         if after.engaged is not standing.engaged:
             changed_at = at
         standing = after
@@ -47,10 +47,10 @@ def test_it_is_let_go_only_after_a_calm_period(
 def test_whatever_happened_guarantees_stand_and_the_capacity_is_kept(
     history: list[tuple[tuple[float, ...], tuple[float, ...]]],
 ) -> None:
-    standing = Standing()
+    standing = EngagementState()
     for wanted, lost in history:
         claims = claims_of(wanted)
-        standing = decide(claims, forwarded(claims, lost), CAPACITY, standing, HABITS)
+        standing = decide(claims, forwarded(claims, lost), CAPACITY, standing, ENGAGEMENT)
         assert 0.0 < standing.shared <= 1.0
         for claim in claims:
             held = standing.setpoints.get(claim.vr, float("inf"))
@@ -64,16 +64,16 @@ def test_whatever_happened_guarantees_stand_and_the_capacity_is_kept(
 def test_a_full_host_is_held_and_nobody_is_held_in_vain(
     history: list[tuple[tuple[float, ...], tuple[float, ...]]],
 ) -> None:
-    standing = Standing()
+    standing = EngagementState()
     for wanted, lost in history:
         claims = claims_of(wanted)
-        standing = decide(claims, forwarded(claims, lost), CAPACITY, standing, HABITS)
+        standing = decide(claims, forwarded(claims, lost), CAPACITY, standing, ENGAGEMENT)
         load = sum(c.useful for c in claims)
-        assert standing.engaged or load <= HABITS.engage * CAPACITY
+        assert standing.engaged or load <= ENGAGEMENT.engage * CAPACITY
         if standing.engaged and standing.shared == 1.0:
             spent = use(claims, standing.setpoints)
-            most = max(HABITS.target * CAPACITY, promised(claims))
-            assert spent >= min(load, most) * (1 - HABITS.same) - 1e-6
+            most = max(ENGAGEMENT.target * CAPACITY, promised(claims))
+            assert spent >= min(load, most) * (1 - ENGAGEMENT.same) - 1e-6
 
 
 @settings(max_examples=part(20))
@@ -82,13 +82,13 @@ def test_what_cannot_be_mended_is_not_tried_for_ever(
     history: list[tuple[tuple[float, ...], tuple[float, ...]]], passes: float
 ) -> None:
     """After any past, a router that drops by itself leaves the host calm in the end."""
-    standing = Standing()
+    standing = EngagementState()
     for wanted, lost in history:
         claims = claims_of(wanted)
-        standing = decide(claims, forwarded(claims, lost), CAPACITY, standing, HABITS)
+        standing = decide(claims, forwarded(claims, lost), CAPACITY, standing, ENGAGEMENT)
     claims = claims_of((20e3, 5e3, 20e3))
     for _ in range(400):
         reached = {"a": passes * 20e3, "b": 5e3, "c": 20e3}
-        standing = decide(claims, reached, CAPACITY, standing, HABITS)
+        standing = decide(claims, reached, CAPACITY, standing, ENGAGEMENT)
     assert not standing.engaged
     assert standing.harmed == ()

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policer.contracts.ladder import Patience, Punishment, Step, next_punishment
+from policer.contracts.ladder import Escalation, Punishment, Step, next_punishment
 
-PATIENCE = Patience()
+ESCALATION = Escalation()
 contracts = st.sets(st.sampled_from(Step)).map(lambda steps: tuple(s for s in Step if s in steps))
 rounds = st.lists(
     st.tuples(
@@ -32,7 +32,13 @@ def test_one_step_at_a_time_and_never_beyond_the_contract(
         now += passed
         proven_at = now if guilty and proven else None
         after = next_punishment(
-            now, standing, guilty, allowed, PATIENCE, proven=proven and guilty, proven_at=proven_at
+            now,
+            standing,
+            guilty,
+            allowed,
+            ESCALATION,
+            proven=proven and guilty,
+            proven_at=proven_at,
         )
         assert after.height <= len(allowed)
         assert after.height <= standing.height + 1
@@ -57,12 +63,12 @@ def test_it_always_ends_without_proof(
     for passed, was_guilty, proven, terms in history:
         now += passed
         standing = next_punishment(
-            now, standing, was_guilty, terms, PATIENCE, proven=proven, proven_at=now
+            now, standing, was_guilty, terms, ESCALATION, proven=proven, proven_at=now
         )
-    last, most = now, (len(Step) + 1) * PATIENCE.unproven_s
+    last, most = now, (len(Step) + 1) * ESCALATION.unproven_s
     while now <= last + most:
         now += 1.0
         standing = next_punishment(
-            now, standing, guilty, allowed, PATIENCE, proven=False, proven_at=last
+            now, standing, guilty, allowed, ESCALATION, proven=False, proven_at=last
         )
     assert standing.height == 0

@@ -25,9 +25,9 @@ from policer.decide.packet_size import (
     report_in_packets,
     size_after,
 )
-from policer.decide.round import play
+from policer.decide.round import decide_round
 from policer.decide.state import HostState, HostView, Policy
-from policer.decide.telemetry import Sight, seen
+from policer.decide.telemetry import HostTelemetry, seen
 from xtc.lease import Lease
 from xtc.wire import Report, Telemetry
 
@@ -173,15 +173,15 @@ def test_every_order_can_be_obeyed_and_a_contended_host_orders_packets(
     contract: Contract, history: list[tuple[tuple[float, float], tuple[float, float]]]
 ) -> None:
     contracts = {"a": contract, "b": Contract(guarantee_pps=2e4)}
-    state, sight, orders = HostState(), Sight(), {}
+    state, telemetry, orders = HostState(), HostTelemetry(), {}
     for now, seconds in zip(accumulate([1.0] * len(history)), history, strict=True):
         reports = []
         for vr, load in zip("ab", seconds, strict=True):
             order = orders.get(vr)
             held = (None, None) if order is None else (order.setpoint_pps, order.setpoint_bps)
             reports.append(shown(vr, load, *held))
-        sight = seen(sight, Telemetry(now, int(now), tuple(reports)), now, CAPACITY)
-        decided = play(now, HostView(CAPACITY, contracts, sight), state, Policy())
+        telemetry = seen(telemetry, Telemetry(now, int(now), tuple(reports)), now, CAPACITY)
+        decided = decide_round(now, HostView(CAPACITY, contracts, telemetry), state, Policy())
         state, orders = decided.state, decided.orders
         for order in orders.values():
             assert order.setpoint_pps is None or order.setpoint_bps is None

@@ -9,9 +9,9 @@ from policer_plant import held_report, report_of
 
 from policer.contracts.contract import MAX_PPS, Contract
 from policer.contracts.ladder import Step
-from policer.decide.round import play
+from policer.decide.round import decide_round
 from policer.decide.state import HostState, HostView, Policy, Round
-from policer.decide.telemetry import Sight, seen
+from policer.decide.telemetry import HostTelemetry, seen
 from xtc.modes import Finding, Mode
 from xtc.wire import Report, Telemetry
 
@@ -75,13 +75,13 @@ def played(
     history: History, policy: Policy = _POLICY
 ) -> Iterator[tuple[HostView, HostState, Round]]:
     """Play some rounds on each scene; yield what was given, what was before, and what came."""
-    now, sight, state = 0.0, Sight(), HostState()
+    now, telemetry, state = 0.0, HostTelemetry(), HostState()
     scenes = ((p, r, c, m) for p, times, r, c, m in history for _ in range(times))
     for passed, routers, terms, may_climb in scenes:
         now += passed
-        sight = seen(sight, Telemetry(now, int(now), routers), now, CAPACITY)
-        view = HostView(CAPACITY, terms, sight)
-        decided = play(now, view, state, replace(policy, may_climb=may_climb))
+        telemetry = seen(telemetry, Telemetry(now, int(now), routers), now, CAPACITY)
+        view = HostView(CAPACITY, terms, telemetry)
+        decided = decide_round(now, view, state, replace(policy, may_climb=may_climb))
         yield view, state, decided
         state = decided.state
 
@@ -89,7 +89,7 @@ def played(
 @given(steps)
 def test_every_order_can_be_obeyed(history: History) -> None:
     for view, _, decided in played(history):
-        assert decided.orders.keys() == view.sight.routers.keys()
+        assert decided.orders.keys() == view.telemetry.routers.keys()
         for order in decided.orders.values():
             for rate in (order.setpoint_pps, order.limit_pps):
                 assert rate is None or 1.0 <= rate <= MAX_PPS
@@ -101,7 +101,7 @@ def test_nobody_is_held_below_its_guarantee_but_by_its_own_ladder(history: Histo
     for view, _, decided in played(history):
         for vr, order in decided.orders.items():
             terms = view.contracts.get(vr)
-            if terms is None or order.setpoint_pps is None or view.sight.distrust:
+            if terms is None or order.setpoint_pps is None or view.telemetry.distrust:
                 continue
             steps_taken = terms.measures[: decided.state.routers[vr].punishment.height]
             if {Step.PAUSE, Step.STOP} & set(steps_taken) and not terms.dry_run:
@@ -122,7 +122,7 @@ def test_a_ladder_is_climbed_one_step_on_proof_alone(history: History) -> None:
             assert after.punishment.height <= was + 1
             if after.punishment.height <= was:
                 continue
-            report = view.sight.routers[vr]
+            report = view.telemetry.routers[vr]
             assert report.mode is Mode.CLOSED_LOOP
             assert report.active
             assert not report.problem

@@ -62,7 +62,7 @@ def test_the_journals_original_goes_before_the_mark_and_what_stands_there(
 def test_the_mark_goes_before_what_stands_there(scene: ActuatorScene) -> None:
     scene.gold.metadata[URI] = mark_of({"cap": 60})
     scene.gold.parameters["cap"] = 40
-    scene.board.note_change(scene.gold.uuid)
+    scene.mailbox.note_change(scene.gold.uuid)
     scene.work()
     assert scene.actuator.capture().parameters == {"cap": 60}
 
@@ -307,7 +307,7 @@ def test_without_an_answer_nothing_is_known(scene: ActuatorScene) -> None:
 
 
 def test_without_a_connection_the_reason_is_told(scene: ActuatorScene) -> None:
-    scene.board.lost(scene.link, Transient("xen", "the connection ended"))
+    scene.mailbox.lost(scene.link, Transient("xen", "the connection ended"))
     for call in (scene.actuator.applied, scene.actuator.usage, scene.actuator.capture):
         with pytest.raises(Transient, match="the connection ended"):
             call()
@@ -315,13 +315,13 @@ def test_without_a_connection_the_reason_is_told(scene: ActuatorScene) -> None:
 
 def test_an_order_that_a_lost_connection_took_along_has_failed(scene: ActuatorScene) -> None:
     scene.actuator.apply(THIRD)
-    scene.board.lost(scene.link, Transient("xen", "the connection ended"))
+    scene.mailbox.lost(scene.link, Transient("xen", "the connection ended"))
     assert isinstance(failure(scene), Transient)
 
 
 def test_nothing_is_ordered_before_the_domain_was_looked_at() -> None:
     scene = ActuatorScene("QEMU", vcpus=4)
-    scene.board.lost(scene.link, Transient("qemu", "the connection ended"))
+    scene.mailbox.lost(scene.link, Transient("qemu", "the connection ended"))
     scene.connect()
     for call in (scene.actuator.applied, scene.actuator.usage, scene.actuator.capture):
         with pytest.raises(Transient):

@@ -77,7 +77,7 @@ def test_a_domain_that_ends_while_it_is_released_is_released(scene: ActuatorScen
 def test_a_release_that_a_lost_connection_took_along_is_ordered_anew(scene: ActuatorScene) -> None:
     original = scene.capped()
     assert not scene.restored(original)
-    scene.board.lost(scene.link, Transient("xen", "the connection ended"))
+    scene.mailbox.lost(scene.link, Transient("xen", "the connection ended"))
     assert not scene.restored(original)
     scene.connect()
     scene.work()
@@ -106,7 +106,7 @@ def many() -> Iterator[Many]:
     for number in range(20):
         host.add(f"vr{number}")
     with running(host, clock) as scene:
-        until(scene.board, lambda: all(scene.known(name) for name in host.guests))
+        until(scene.mailbox, lambda: all(scene.known(name) for name in host.guests))
         actuators = [
             LibvirtActuator(LibvirtSpec(name), scene.session, scene.view(name), None)
             for name in host.guests

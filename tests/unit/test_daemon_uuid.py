@@ -94,12 +94,12 @@ class Bench:
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     monkeypatch.setattr(pool, "BACKOFF_S", (0.01,))
     bench = Bench(tmp_path)
-    boards = [session._board for session in bench.hypervisors._sessions.values()]
+    boards = [session._mailbox for session in bench.hypervisors._sessions.values()]
     yield bench
     bench.host.thaw()
     bench.hypervisors.close()
-    for board in boards:
-        until(board, lambda: idle_threads() == 0)
+    for mailbox in boards:
+        until(mailbox, lambda: idle_threads() == 0)
     bench.server.close()
     bench.journal.close()
 

@@ -14,7 +14,7 @@ import xtc
 from xtc.isolation import Firewall
 from xtc.manager.host import Host
 from xtc.manager.manager import Manager
-from xtc.manager.router import Managed
+from xtc.manager.router import ManagedRouter
 from xtc.wire import Activate
 
 SETPOINT = 20e3
@@ -39,8 +39,8 @@ def held(directory: Path) -> Rig:
 
 def concerns(rig: Rig, values: Iterator[object]) -> bool:
     """Whether the arguments of a call name the bad router, or are parts of it."""
-    managed: Managed = rig.manager.routers["bad"]
-    parts = (managed, managed.keeper, managed.floor, managed.shielded, managed.accounting)
+    managed: ManagedRouter = rig.manager.routers["bad"]
+    parts = (managed, managed.controller, managed.floor, managed.shielded, managed.accounting)
     return any(value == "bad" or any(value is part for part in parts) for value in values)
 
 

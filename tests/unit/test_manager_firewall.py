@@ -10,22 +10,22 @@ from simulated_rig import Rig, plan
 
 from xtc.errors import Transient
 from xtc.manager import host
-from xtc.manager.cap import Keeper
-from xtc.manager.router import Managed
+from xtc.manager.cap import CapController
+from xtc.manager.router import ManagedRouter
 from xtc.modes import Mode
 from xtc.wire import Activate, Batch, Envelope, Limit, Outcomes, Refusal, encode
 
 SETPOINT = 20e3
 STAGES = [
-    (Managed, "step"),
-    (Managed, "_sampled"),
-    (Managed, "_decide"),
-    (Managed, "carry_out"),
+    (ManagedRouter, "step"),
+    (ManagedRouter, "_sampled"),
+    (ManagedRouter, "_decide"),
+    (ManagedRouter, "carry_out"),
     (host, "report"),
-    (Keeper, "begin_period"),
-    (Keeper, "view"),
-    (Keeper, "set"),
-    (Keeper, "prepare"),
+    (CapController, "begin_period"),
+    (CapController, "view"),
+    (CapController, "set"),
+    (CapController, "prepare"),
 ]
 
 
@@ -56,7 +56,7 @@ def broken(request: pytest.FixtureRequest, rig: Rig, monkeypatch: pytest.MonkeyP
     """One stage of the tick of `bad` crashes."""
     kind, name = request.param
     managed = rig.manager.routers["bad"]
-    target = managed.keeper if kind is Keeper else managed
+    target = managed.controller if kind is CapController else managed
     monkeypatch.setattr(kind, name, crashing(getattr(kind, name), target))
     return rig
 
@@ -79,7 +79,7 @@ def test_the_error_is_that_routers_problem_and_its_cap_stands(broken: Rig) -> No
 def test_an_error_that_is_over_is_no_problem(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     managed = rig.manager.routers["bad"]
     with monkeypatch.context() as patch:
-        patch.setattr(Managed, "_sampled", crashing(Managed._sampled, managed))
+        patch.setattr(ManagedRouter, "_sampled", crashing(ManagedRouter._sampled, managed))
         rig.tick(3)
         assert rig.report("bad").mode is Mode.HOLD
     rig.tick()
@@ -90,7 +90,7 @@ def test_a_loop_that_keeps_failing_goes_down_the_ladder(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     managed = rig.manager.routers["bad"]
-    monkeypatch.setattr(Managed, "_sampled", crashing(Managed._sampled, managed))
+    monkeypatch.setattr(ManagedRouter, "_sampled", crashing(ManagedRouter._sampled, managed))
     rig.tick(31)
     assert (rig.report("bad").mode, rig.cap("bad")) == (Mode.RELEASED, None)
 
@@ -99,7 +99,7 @@ def test_the_limits_of_the_others_end_in_time(rig: Rig, monkeypatch: pytest.Monk
     for name in ("bad", "good"):
         rig.ask(Limit(name, rate_pps=30e3, ttl_s=5.0))
     managed = rig.manager.routers["bad"]
-    monkeypatch.setattr(Managed, "step", crashing(Managed.step, managed))
+    monkeypatch.setattr(ManagedRouter, "step", crashing(ManagedRouter.step, managed))
     rig.tick(6)
     assert rig.limiter.limits == {}
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from simulated_rig import Rig, configured_rig, plan
 
-from xtc.manager.cap import Keeper
-from xtc.manager.router import Managed
+from xtc.manager.cap import CapController
+from xtc.manager.router import ManagedRouter
 from xtc.spec import SimulatedSpec
 from xtc.wire import Activate, Batch, Envelope, Limit, Outcomes, Pause, encode
 
@@ -41,15 +41,15 @@ def crash_of(
     patch.setattr(kind, name, call)
 
 
-def bad_managed(managed: Managed) -> bool:
+def bad_managed(managed: ManagedRouter) -> bool:
     return managed.plan.name == "bad"
 
 
-def bad_keeper(keeper: Keeper) -> bool:
-    return keeper.spec == SimulatedSpec("bad")
+def bad_keeper(controller: CapController) -> bool:
+    return controller.spec == SimulatedSpec("bad")
 
 
-STARTING = [(Managed, "activate", bad_managed), (Keeper, "prepare", bad_keeper)]
+STARTING = [(ManagedRouter, "activate", bad_managed), (CapController, "prepare", bad_keeper)]
 
 
 @pytest.mark.parametrize(("kind", "name", "is_bad"), STARTING)
@@ -70,7 +70,7 @@ def test_a_start_that_cannot_release_a_leftover_keeps_its_original(
 ) -> None:
     del rig.plans["bad"]
     with monkeypatch.context() as patch:
-        crash_of(patch, Keeper, "release", is_bad=bad_keeper)
+        crash_of(patch, CapController, "release", is_bad=bad_keeper)
         rig.restart()
         assert "CrashError" in rig.troubles[0]
         rig.tick(8)
@@ -103,7 +103,7 @@ def test_a_limit_that_cannot_be_lifted_at_the_start_is_tried_again(
     assert rig.holds("good", SETPOINT)
 
 
-RELOADING = [(Managed, "replan", bad_managed), (Managed, "activate", bad_managed)]
+RELOADING = [(ManagedRouter, "replan", bad_managed), (ManagedRouter, "activate", bad_managed)]
 
 
 @pytest.mark.parametrize(("kind", "name", "is_bad"), RELOADING)
@@ -123,7 +123,7 @@ def test_a_reload_survives_it(
 def test_a_reload_that_cannot_release_a_place_keeps_its_original(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    crash_of(monkeypatch, Keeper, "release", is_bad=bad_keeper)
+    crash_of(monkeypatch, CapController, "release", is_bad=bad_keeper)
     rig.manager.reconfigure({"good": plan("good", SETPOINT / 2)}, max_release_share=1.0)
     rig.tick(8)
     assert rig.holds("good", SETPOINT / 2)
@@ -141,14 +141,14 @@ ORDERS = [
 def test_a_request_is_refused_with_it(
     rig: Rig, monkeypatch: pytest.MonkeyPatch, order: Activate | Pause, method: str
 ) -> None:
-    crash_of(monkeypatch, Managed, method, is_bad=bad_managed)
+    crash_of(monkeypatch, ManagedRouter, method, is_bad=bad_managed)
     refusal = rig.refused(order)
     assert (refusal.code, "CrashError" in refusal.problem) == ("unforeseen", True)
     assert "CrashError" in rig.report("bad").problem
 
 
 def test_the_others_of_a_batch_are_carried_out(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    crash_of(monkeypatch, Managed, "activate", is_bad=bad_managed)
+    crash_of(monkeypatch, ManagedRouter, "activate", is_bad=bad_managed)
     batch = Batch((Activate("bad", 9e3), Activate("good", 9e3)))
     result = rig.manager.handle(encode(Envelope(batch))).result
     assert isinstance(result, Outcomes)

@@ -9,7 +9,7 @@ import pytest
 from common.clock import FakeClock
 from common.units import Seconds
 from policer.errors import StoreBusy
-from policer.service.store_call import SILENT_S, Asking
+from policer.service.store_call import SILENT_S, StoreCall
 
 pytestmark = pytest.mark.anyio
 
@@ -32,7 +32,7 @@ async def test_a_store_that_hangs_is_said_to_be_silent_until_it_answers(
     answer: threading.Event,
 ) -> None:
     clock = FakeClock(100.0)
-    asking = Asking(clock.now)
+    asking = StoreCall(clock.now)
     asked = asyncio.create_task(asking.ask(answer.wait, 30.0))
     await asyncio.sleep(0)
     clock.sleep(Seconds(SILENT_S))
@@ -49,7 +49,7 @@ async def test_a_store_that_answers_with_an_error_is_not_silent() -> None:
         raise StoreBusy("locked by another program")
 
     clock = FakeClock(100.0)
-    asking = Asking(clock.now)
+    asking = StoreCall(clock.now)
     with pytest.raises(StoreBusy):
         await asking.ask(busy)
     clock.sleep(Seconds(3600.0))

@@ -10,7 +10,7 @@ from rest_rig import GOLD, report
 from policer.contracts.contract import Contract
 from policer.daemon.metrics import Metrics
 from policer.decide.state import Order
-from policer.decide.telemetry import Sight
+from policer.decide.telemetry import HostTelemetry
 from policer.fleet.compliance import Counted, Kept
 from policer.fleet.live import Fleet, HostLive
 from policer.rest.answers.telemetry import telemetry
@@ -94,8 +94,8 @@ def test_answers_have_both_units(rig: "Rig") -> None:
 
 def test_telemetry_has_both_units() -> None:
     fleet = Fleet()
-    sight = Sight(heard_at=5.0, routers={"r1": held()})
-    fleet.put(HostLive(GOLD, sight=sight, orders={"r1": TOLD, "r2": Order(5.0)}))
+    heard = HostTelemetry(heard_at=5.0, routers={"r1": held()})
+    fleet.put(HostLive(GOLD, telemetry=heard, orders={"r1": TOLD, "r2": Order(5.0)}))
     host = telemetry(fleet, None, 5.0).hosts["gold"]
     assert host.orders == {"r1": None, "r2": 5.0}
     assert host.orders_bps == {"r1": 160e6}

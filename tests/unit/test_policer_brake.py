@@ -9,9 +9,9 @@ from policer.contracts.contract import Contract
 from policer.contracts.ladder import Step
 from policer.decide.brake import ALWAYS, OF_ONE_HOST, WINDOW_S, Brake, Routers, routers_of
 from policer.decide.evidence import Evidence
-from policer.decide.round import play
+from policer.decide.round import decide_round
 from policer.decide.state import HostState, HostView, Policy, RouterState
-from policer.decide.telemetry import Sight
+from policer.decide.telemetry import HostTelemetry
 
 HOSTS = 20
 
@@ -117,10 +117,10 @@ def test_of_one_host_only_so_many_count_for_the_fleet() -> None:
 def test_a_culprit_is_reported_guilty_and_has_a_ladder() -> None:
     guilty = RouterState(Evidence(guilty=True))
     known = dict.fromkeys(("ours", "gone", "stranger", "free"), guilty)
-    state = HostState(routers={**known, "decent": RouterState()})
-    contracts = dict.fromkeys(("ours", "gone", "decent"), Contract(1e3))
+    state = HostState(routers={**known, "acceptable": RouterState()})
+    contracts = dict.fromkeys(("ours", "gone", "acceptable"), Contract(1e3))
     contracts["free"] = Contract(1e3, measures=())
-    assert routers_of(contracts, {"ours", "stranger", "free", "decent"}, state) == Routers(2, 1)
+    assert routers_of(contracts, {"ours", "stranger", "free", "acceptable"}, state) == Routers(2, 1)
 
 
 def test_a_capacity_that_is_wrong_gets_nobody_beyond_the_first_step() -> None:
@@ -137,7 +137,7 @@ def heights_of_all(seconds: int) -> Mapping[str, int]:
     for second in range(seconds):
         now = float(second)
         brake = brake.looked(now, {"h": routers_of(terms, reports, state)})
-        view = HostView(100e3, terms, Sight(now, now, second, reports))
-        played = play(now, view, state, Policy(may_climb=not brake.stops("h")))
+        view = HostView(100e3, terms, HostTelemetry(now, now, second, reports))
+        played = decide_round(now, view, state, Policy(may_climb=not brake.stops("h")))
         brake, state = brake.after(now, "h", len(played.convicted)), played.state
     return {vr: known.punishment.height for vr, known in state.routers.items()}

@@ -358,7 +358,7 @@ def test_every_key_is_in_the_manual_of_the_policers_settings() -> None:
     structures = settings.POLICER.tables.values()
     assert {*structures, Settings} == set(SECTIONS)
     fields = [key for structure in structures for key in structure.__struct_fields__]
-    tables = {"grants", "habits", "rules", "patience"}
+    tables = {"grants", "engagement", "rules", "escalation"}
     assert keys == [key for key in fields if key not in tables]
 
 

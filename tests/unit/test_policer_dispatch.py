@@ -17,7 +17,7 @@ HELD = Order(1e4)
 PUNISHED = Order(1e3, punishment=True)
 
 
-class Desk:
+class Context:
     """Sends orders, and remembers what was sent."""
 
     def __init__(self) -> None:
@@ -35,13 +35,13 @@ class Desk:
 
 
 def test_a_setpoint_is_told_as_a_lease_of_this_epoch() -> None:
-    desk = Desk()
-    assert desk.tell(0.0, HELD) == (Activate("a", 1e4, 3, 1, TERMS.ttl_s, Kind.NORMAL),)
+    context = Context()
+    assert context.tell(0.0, HELD) == (Activate("a", 1e4, 3, 1, TERMS.ttl_s, Kind.NORMAL),)
 
 
 def test_a_burst_goes_with_its_setpoint_and_with_each_renewal() -> None:
-    desk, order = Desk(), Order(1e4, burst=500.0)
-    told = [request for now in range(6) for request in desk.tell(float(now), order)]
+    context, order = Context(), Order(1e4, burst=500.0)
+    told = [request for now in range(6) for request in context.tell(float(now), order)]
     assert [(r.setpoint_pps, r.burst) for r in told if isinstance(r, Activate)] == [(1e4, 500)] * 2
 
 
@@ -49,35 +49,35 @@ def test_a_burst_goes_with_its_setpoint_and_with_each_renewal() -> None:
 def test_a_change_of_the_burst_alone_is_told_at_once(
     before: float | None, after: float | None
 ) -> None:
-    desk, report = Desk(), held_report("a", setpoint=1e4)
-    desk.tell(0.0, Order(1e4, burst=before))
-    assert desk.tell(1.0, Order(1e4, burst=before), report) == ()
-    (request,) = desk.tell(2.0, Order(1e4, burst=after), report)
+    context, report = Context(), held_report("a", setpoint=1e4)
+    context.tell(0.0, Order(1e4, burst=before))
+    assert context.tell(1.0, Order(1e4, burst=before), report) == ()
+    (request,) = context.tell(2.0, Order(1e4, burst=after), report)
     assert request == Activate("a", 1e4, 3, 2, TERMS.ttl_s, Kind.NORMAL, burst=after)
-    assert desk.tell(3.0, Order(1e4, burst=after), report) == ()
+    assert context.tell(3.0, Order(1e4, burst=after), report) == ()
 
 
 def test_what_stands_is_renewed_thrice_in_its_length_and_not_more() -> None:
-    desk = Desk()
+    context = Context()
     report = held_report("a", setpoint=1e4)
-    told = [now for now in range(60) if desk.tell(float(now), HELD, report)]
+    told = [now for now in range(60) if context.tell(float(now), HELD, report)]
     assert told == list(range(0, 60, int(TERMS.ttl_s / RENEWALS)))
 
 
 def test_a_change_is_told_at_once() -> None:
-    desk = Desk()
-    desk.tell(0.0, HELD)
-    (request,) = desk.tell(1.0, Order(2e4))
+    context = Context()
+    context.tell(0.0, HELD)
+    (request,) = context.tell(1.0, Order(2e4))
     assert isinstance(request, Activate)
     assert (request.setpoint_pps, request.sequence) == (2e4, 2)
 
 
 def test_letting_go_sends_nothing() -> None:
-    desk = Desk()
-    assert desk.tell(0.0, Order()) == ()
-    desk.tell(1.0, HELD)
-    assert desk.tell(2.0, Order()) == ()
-    assert desk.tell(100.0, Order()) == ()
+    context = Context()
+    assert context.tell(0.0, Order()) == ()
+    context.tell(1.0, HELD)
+    assert context.tell(2.0, Order()) == ()
+    assert context.tell(100.0, Order()) == ()
 
 
 @pytest.mark.parametrize(
@@ -95,82 +95,82 @@ def test_letting_go_sends_nothing() -> None:
     ],
 )
 def test_what_did_not_arrive_is_told_again(report: Report) -> None:
-    desk = Desk()
-    desk.tell(0.0, HELD)
-    assert desk.tell(NOTICE_S - 0.1, HELD, report) == ()
-    assert len(desk.tell(NOTICE_S, HELD, report)) == 1
-    assert desk.tell(NOTICE_S + 1, HELD, report) == ()
+    context = Context()
+    context.tell(0.0, HELD)
+    assert context.tell(NOTICE_S - 0.1, HELD, report) == ()
+    assert len(context.tell(NOTICE_S, HELD, report)) == 1
+    assert context.tell(NOTICE_S + 1, HELD, report) == ()
 
 
 def test_a_limit_that_a_restarted_daemon_lifted_is_set_again() -> None:
-    desk, order = Desk(), Order(1e4, limit_pps=1.1e4)
-    desk.tell(0.0, order)
-    assert Limit("a", 1.1e4, ttl_s=TERMS.ttl_s, epoch=TERMS.epoch) in desk.tell(
+    context, order = Context(), Order(1e4, limit_pps=1.1e4)
+    context.tell(0.0, order)
+    assert Limit("a", 1.1e4, ttl_s=TERMS.ttl_s, epoch=TERMS.epoch) in context.tell(
         NOTICE_S, order, held_report("a")
     )
     shown = held_report("a", limit_pps=1.1e4)
-    assert desk.tell(NOTICE_S + NOTICE_S, order, shown) == ()
+    assert context.tell(NOTICE_S + NOTICE_S, order, shown) == ()
 
 
 def test_a_limit_is_lifted_once() -> None:
-    desk = Desk()
-    desk.tell(0.0, Order(1e4, limit_pps=1.1e4))
-    assert Limit("a", None, epoch=TERMS.epoch) in desk.tell(1.0, HELD)
-    assert desk.tell(2.0, HELD) == ()
+    context = Context()
+    context.tell(0.0, Order(1e4, limit_pps=1.1e4))
+    assert Limit("a", None, epoch=TERMS.epoch) in context.tell(1.0, HELD)
+    assert context.tell(2.0, HELD) == ()
 
 
 def test_a_punishment_is_ended_by_a_short_one_that_lets_go() -> None:
-    desk = Desk()
-    desk.tell(0.0, PUNISHED)
-    (end,) = desk.tell(1.0, Order())
+    context = Context()
+    context.tell(0.0, PUNISHED)
+    (end,) = context.tell(1.0, Order())
     assert end == Activate("a", MAX_PPS, 3, 2, TERMS.last_s, Kind.PUNISHMENT)
-    assert desk.tell(2.0, Order()) == ()
-    assert desk.tell(100.0, Order()) == ()
+    assert context.tell(2.0, Order()) == ()
+    assert context.tell(100.0, Order()) == ()
 
 
 def test_or_that_already_gives_the_next_setpoint() -> None:
-    desk = Desk()
-    desk.tell(0.0, PUNISHED)
-    (end,) = desk.tell(1.0, HELD)
+    context = Context()
+    context.tell(0.0, PUNISHED)
+    (end,) = context.tell(1.0, HELD)
     assert end == Activate("a", 1e4, 3, 2, TERMS.last_s, Kind.PUNISHMENT)
-    after = [desk.tell(now, HELD) for now in (2.0, 5.0, 1.0 + 1.2 * TERMS.last_s)]
+    after = [context.tell(now, HELD) for now in (2.0, 5.0, 1.0 + 1.2 * TERMS.last_s)]
     assert after[:2] == [(), ()]
     assert after[2] == (Activate("a", 1e4, 3, 3, TERMS.ttl_s, Kind.NORMAL),)
 
 
 def test_while_it_runs_no_order_is_sent_that_would_be_refused() -> None:
-    desk = Desk()
-    desk.tell(0.0, PUNISHED)
-    desk.tell(1.0, HELD)
-    assert desk.tell(2.0, Order(2e4)) == ()
-    (later,) = desk.tell(1.0 + 1.2 * TERMS.last_s, Order(2e4))
+    context = Context()
+    context.tell(0.0, PUNISHED)
+    context.tell(1.0, HELD)
+    assert context.tell(2.0, Order(2e4)) == ()
+    (later,) = context.tell(1.0 + 1.2 * TERMS.last_s, Order(2e4))
     assert isinstance(later, Activate)
     assert later.setpoint_pps == 2e4
 
 
 def test_but_a_new_punishment_waits_for_nothing() -> None:
-    desk = Desk()
-    desk.tell(0.0, PUNISHED)
-    desk.tell(1.0, HELD)
-    (again,) = desk.tell(2.0, PUNISHED)
+    context = Context()
+    context.tell(0.0, PUNISHED)
+    context.tell(1.0, HELD)
+    (again,) = context.tell(2.0, PUNISHED)
     assert isinstance(again, Activate)
     assert (again.kind, again.setpoint_pps) == (Kind.PUNISHMENT, 1e3)
 
 
 def test_a_router_that_vanished_is_told_anew_when_it_is_back() -> None:
-    desk = Desk()
-    desk.tell(0.0, HELD)
-    assert desk.tell(1.0, None) == ()
-    assert len(desk.tell(2.0, HELD)) == 1
+    context = Context()
+    context.tell(0.0, HELD)
+    assert context.tell(1.0, None) == ()
+    assert len(context.tell(2.0, HELD)) == 1
 
 
 def test_a_new_policer_tells_all_that_it_wants() -> None:
     """Whatever leases of the old one telemetry shows."""
-    assert len(Desk().tell(0.0, HELD, held_report("a", setpoint=1e4))) == 1
+    assert len(Context().tell(0.0, HELD, held_report("a", setpoint=1e4))) == 1
 
 
 def test_a_clock_that_jumps_renews_once() -> None:
-    desk = Desk()
-    desk.tell(0.0, HELD)
-    assert len(desk.tell(3600.0, HELD, held_report("a", lease_remaining_s=0.0))) == 1
-    assert desk.tell(3601.0, HELD, held_report("a")) == ()
+    context = Context()
+    context.tell(0.0, HELD)
+    assert len(context.tell(3600.0, HELD, held_report("a", lease_remaining_s=0.0))) == 1
+    assert context.tell(3601.0, HELD, held_report("a")) == ()

@@ -34,7 +34,7 @@ GUIDE = (DOCS / "howto" / "policer.md").read_text()
 PAGES = sorted(DOCS.rglob("*.md"))
 MAIN = "# /etc/xtc/policer.toml\n"
 KINDS = {"counter": "_total", "histogram": "", "gauge": ""}
-TABLES = {"server", "store", "link", "lease", "policy", "habits", "rules", "patience", "log"}
+TABLES = {"server", "store", "link", "lease", "policy", "engagement", "rules", "escalation", "log"}
 TABLES |= {"history", "webhooks"}
 TABLES |= {"oidc", "grants"}
 
@@ -48,7 +48,7 @@ def heading_of(section: type[Section]) -> str:
     name = section.__name__.removesuffix("Section").lower()
     if name == "grant":
         return "### `[[oidc.grants]]`"
-    inner = {"habits", "rules", "patience"}
+    inner = {"engagement", "rules", "escalation"}
     return f"### `[{'policy.' if name in inner else ''}{name}]`"
 
 

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from policer.decide.allocation import Claim
-from policer.decide.engagement import Habits, Standing, decide
+from policer.decide.engagement import EngagementRules, EngagementState, decide
 
-HABITS = Habits()
+ENGAGEMENT = EngagementRules()
 CAPACITY = 100e3
 
 
@@ -16,13 +16,13 @@ def settle(
     forwarded: Mapping[str, float] | None = None,
     *,
     rounds: int = 1,
-    last: Standing | None = None,
-) -> Standing:
+    last: EngagementState | None = None,
+) -> EngagementState:
     """Let the same go on for some rounds; by default all forward what they can use."""
-    standing = last or Standing()
+    standing = last or EngagementState()
     seen = {c.vr: c.useful for c in claims} if forwarded is None else forwarded
     for _ in range(rounds):
-        standing = decide(claims, seen, CAPACITY, standing, HABITS)
+        standing = decide(claims, seen, CAPACITY, standing, ENGAGEMENT)
     return standing
 
 
@@ -44,10 +44,10 @@ def test_a_host_is_engaged_before_it_is_full() -> None:
 
 def test_it_is_let_go_after_so_many_calm_rounds_in_a_row() -> None:
     busy = settle(two(40e3, 50e3))
-    calm = settle(two(30e3, 30e3), rounds=HABITS.calm_rounds - 1, last=busy)
+    calm = settle(two(30e3, 30e3), rounds=ENGAGEMENT.calm_rounds - 1, last=busy)
     assert calm.engaged
     interrupted = settle(two(40e3, 31e3), last=calm)
-    still = settle(two(30e3, 30e3), rounds=HABITS.calm_rounds - 1, last=interrupted)
+    still = settle(two(30e3, 30e3), rounds=ENGAGEMENT.calm_rounds - 1, last=interrupted)
     assert still.engaged
     assert not settle(two(30e3, 30e3), last=still).engaged
 
@@ -99,7 +99,7 @@ def test_a_starving_guarantee_engages_and_squeezes_what_is_lent() -> None:
     assert once.engaged
     assert once.harmed == ("a",)
     later = settle(claims, {"a": 5e3, "b": 40e3}, rounds=5, last=once)
-    assert later.shared == pytest.approx(HABITS.squeeze**5)
+    assert later.shared == pytest.approx(ENGAGEMENT.squeeze**5)
     assert later.setpoints["a"] >= 20e3
 
 
@@ -175,10 +175,10 @@ def test_a_router_that_forwards_all_again_is_as_any_other() -> None:
 
 
 def test_noise_alone_engages_nobody_twice_in_a_calm_period() -> None:
-    standing, changes = Standing(), []
+    standing, changes = EngagementState(), []
     for second in range(1000):
         load = 68e3 if second % 7 else 86e3
-        after = decide([Claim("a", load), Claim("b", 0)], {}, CAPACITY, standing, HABITS)
+        after = decide([Claim("a", load), Claim("b", 0)], {}, CAPACITY, standing, ENGAGEMENT)
         if after.engaged is not standing.engaged:
             changes.append(second)
         standing = after

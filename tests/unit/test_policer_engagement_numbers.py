@@ -6,22 +6,22 @@ from collections.abc import Mapping
 import pytest
 
 from policer.decide.allocation import Claim
-from policer.decide.engagement import Habits, Standing, decide
+from policer.decide.engagement import EngagementRules, EngagementState, decide
 
 CAPACITY = 100e3
-HABITS = Habits()
+ENGAGEMENT = EngagementRules()
 
 
 def after(
     claims: list[Claim],
     forwarded: Mapping[str, float] | None = None,
-    last: Standing | None = None,
+    last: EngagementState | None = None,
     *,
     wasted: float = 0.0,
-    habits: Habits = HABITS,
-) -> Standing:
+    engagement: EngagementRules = ENGAGEMENT,
+) -> EngagementState:
     seen = {c.vr: c.useful for c in claims} if forwarded is None else forwarded
-    return decide(claims, seen, CAPACITY, last or Standing(), habits, wasted=wasted)
+    return decide(claims, seen, CAPACITY, last or EngagementState(), engagement, wasted=wasted)
 
 
 def plain(a: float, b: float) -> list[Claim]:
@@ -33,12 +33,12 @@ def promised(a: float = 20e3, b: float = 10e3, **more: float) -> list[Claim]:
     return [Claim("a", a, **{"guarantee": 20e3, **more}), Claim("b", b)]
 
 
-HELD = Standing(engaged=True)
+HELD = EngagementState(engaged=True)
 BUSY = plain(1e6, 1e6)
 
 
 def test_the_habits_are_these() -> None:
-    assert Habits() == Habits(
+    assert EngagementRules() == EngagementRules(
         engage=0.85,
         calm=0.7,
         calm_rounds=30,
@@ -71,23 +71,23 @@ def test_a_load_counts_by_its_cost_and_only_as_far_as_it_can_be_used() -> None:
 
 def test_rounds_below_70_percent_are_calm() -> None:
     assert after(plain(30e3, 39.9e3)).calm == 1
-    assert after(plain(30e3, 39.9e3), last=Standing(calm=7)).calm == 8
-    assert after(plain(30e3, 40e3), last=Standing(calm=7)).calm == 0
+    assert after(plain(30e3, 39.9e3), last=EngagementState(calm=7)).calm == 8
+    assert after(plain(30e3, 40e3), last=EngagementState(calm=7)).calm == 0
 
 
 def test_a_round_in_which_somebody_is_harmed_is_not_calm() -> None:
-    assert after(promised(), {"a": 5e3, "b": 10e3}, Standing(calm=7)).calm == 0
+    assert after(promised(), {"a": 5e3, "b": 10e3}, EngagementState(calm=7)).calm == 0
 
 
 def test_thirty_calm_rounds_let_go() -> None:
     quiet = plain(30e3, 30e3)
-    assert after(quiet, last=Standing(engaged=True, calm=28)).engaged
-    assert not after(quiet, last=Standing(engaged=True, calm=29)).engaged
-    assert not after(quiet, last=Standing(engaged=False, calm=3)).engaged
+    assert after(quiet, last=EngagementState(engaged=True, calm=28)).engaged
+    assert not after(quiet, last=EngagementState(engaged=True, calm=29)).engaged
+    assert not after(quiet, last=EngagementState(engaged=False, calm=3)).engaged
 
 
 def test_a_busy_host_stays_engaged_however_long_it_was_calm() -> None:
-    assert after(plain(45e3, 45e3), last=Standing(engaged=True, calm=100)).engaged
+    assert after(plain(45e3, 45e3), last=EngagementState(engaged=True, calm=100)).engaged
 
 
 def test_one_router_alone_is_engaged_only_if_its_guarantee_suffers() -> None:
@@ -121,13 +121,13 @@ def test_a_lack_is_what_is_missed_beyond_a_twentieth(
 
 
 def test_a_lack_of_just_the_threshold_is_no_suffering() -> None:
-    habits = Habits(suffering=0.75, lack=0.5)
-    assert after(promised(), {"a": 5e3, "b": 10e3}, habits=habits).harmed == ()
-    assert after(promised(), {"a": 4.9e3, "b": 10e3}, habits=habits).harmed == ("a",)
+    engagement = EngagementRules(suffering=0.75, lack=0.5)
+    assert after(promised(), {"a": 5e3, "b": 10e3}, engagement=engagement).harmed == ()
+    assert after(promised(), {"a": 4.9e3, "b": 10e3}, engagement=engagement).harmed == ("a",)
 
 
 def test_lacks_add_up_and_fade_by_a_twentieth_a_round() -> None:
-    last = Standing(lacks={"a": 0.3, "b": 0.3})
+    last = EngagementState(lacks={"a": 0.3, "b": 0.3})
     assert after(promised(), {"a": 18e3, "b": 10e3}, last).lacks == pytest.approx(
         {"a": 0.35, "b": 0.25}
     )
@@ -136,10 +136,10 @@ def test_lacks_add_up_and_fade_by_a_twentieth_a_round() -> None:
 
 
 def test_who_was_harmed_is_so_until_nothing_lacks() -> None:
-    fading = Standing(engaged=True, harmed=("a",), lacks={"a": 0.2, "b": 0.2})
+    fading = EngagementState(engaged=True, harmed=("a",), lacks={"a": 0.2, "b": 0.2})
     found = after(promised(), last=fading)
     assert found.harmed == ("a",)
-    recovered = Standing(engaged=True, harmed=("a",), lacks={"a": 0.05})
+    recovered = EngagementState(engaged=True, harmed=("a",), lacks={"a": 0.05})
     assert after(promised(), last=recovered).harmed == ()
 
 
@@ -162,7 +162,7 @@ def test_a_lack_is_of_what_is_due(claim: Claim, forwarded: float, lack: float | 
 
 
 def test_a_router_that_drops_by_itself_lacks_what_it_would_let_through() -> None:
-    last = Standing(yields={"a": 0.5})
+    last = EngagementState(yields={"a": 0.5})
     assert after(promised(), {"a": 8e3, "b": 10e3}, last).lacks == pytest.approx({"a": 0.15})
     assert after(promised(), {"a": 10e3, "b": 10e3}, last).lacks == {}
 
@@ -173,17 +173,17 @@ def test_a_router_that_drops_by_itself_lacks_what_it_would_let_through() -> None
 @pytest.mark.parametrize(
     ("last", "shared", "harmful"),
     [
-        (Standing(), 1.0, 1.0),  # routers that were not held get a round to answer
-        (Standing(shared=0.5), 0.5, 0.5),
+        (EngagementState(), 1.0, 1.0),  # routers that were not held get a round to answer
+        (EngagementState(shared=0.5), 0.5, 0.5),
         (HELD, 0.85, 1.0),
-        (Standing(engaged=True, shared=0.5), 0.425, 0.5),
-        (Standing(engaged=True, shared=0.34), 0.3, 0.34),
-        (Standing(engaged=True, shared=0.3, harmed=("a",), harmful=0.9), 0.3, 0.9),
-        (Standing(engaged=True, shared=0.5, harmed=("b",), harmful=0.9), 0.425, 0.9),
+        (EngagementState(engaged=True, shared=0.5), 0.425, 0.5),
+        (EngagementState(engaged=True, shared=0.34), 0.3, 0.34),
+        (EngagementState(engaged=True, shared=0.3, harmed=("a",), harmful=0.9), 0.3, 0.9),
+        (EngagementState(engaged=True, shared=0.5, harmed=("b",), harmful=0.9), 0.425, 0.9),
     ],
 )
 def test_while_a_guarantee_suffers_less_is_lent(
-    last: Standing, shared: float, harmful: float
+    last: EngagementState, shared: float, harmful: float
 ) -> None:
     found = after(promised(), {"a": 5e3, "b": 10e3}, last)
     assert (found.shared, found.harmful) == pytest.approx((shared, harmful))
@@ -204,14 +204,16 @@ def test_while_a_guarantee_suffers_less_is_lent(
 def test_while_none_suffers_more_is_lent_up_to_where_it_hurt(
     shared: float, harmful: float, expected: float
 ) -> None:
-    found = after(plain(1e3, 1e3), last=Standing(engaged=True, shared=shared, harmful=harmful))
+    found = after(
+        plain(1e3, 1e3), last=EngagementState(engaged=True, shared=shared, harmful=harmful)
+    )
     assert found.shared == pytest.approx(expected)
     assert found.harmful == pytest.approx(1.0005 * harmful)
 
 
 # ---- what cannot be helped -------------------------------------------------------------------
 
-IN_VAIN = Standing(engaged=True, shared=0.3, harmed=("a",), lacks={"a": 0.45})
+IN_VAIN = EngagementState(engaged=True, shared=0.3, harmed=("a",), lacks={"a": 0.45})
 
 
 def test_what_lending_less_did_not_help_is_taken_to_drop_by_itself() -> None:
@@ -221,16 +223,16 @@ def test_what_lending_less_did_not_help_is_taken_to_drop_by_itself() -> None:
 @pytest.mark.parametrize(
     "last",
     [
-        Standing(engaged=True, shared=0.301, harmed=("a",), lacks={"a": 0.45}),
-        Standing(engaged=False, shared=0.3, harmed=("a",), lacks={"a": 0.45}),
+        EngagementState(engaged=True, shared=0.301, harmed=("a",), lacks={"a": 0.45}),
+        EngagementState(engaged=False, shared=0.3, harmed=("a",), lacks={"a": 0.45}),
     ],
 )
-def test_but_not_before_lending_less_was_tried(last: Standing) -> None:
+def test_but_not_before_lending_less_was_tried(last: EngagementState) -> None:
     assert after(promised(), {"a": 5e3, "b": 10e3}, last).yields == {}
 
 
 def test_nor_is_one_that_lacks_little() -> None:
-    assert after(promised(), {"a": 18e3, "b": 2e3}, Standing(True, shared=0.3)).yields == {}
+    assert after(promised(), {"a": 18e3, "b": 2e3}, EngagementState(True, shared=0.3)).yields == {}
 
 
 def test_what_a_router_lets_through_is_of_what_was_sent_for_certain() -> None:
@@ -252,12 +254,12 @@ def test_what_a_router_lets_through_is_of_what_was_sent_for_certain() -> None:
 def test_it_is_remembered_until_it_forwards_more(
     forwarded: Mapping[str, float], expected: Mapping[str, float]
 ) -> None:
-    found = after(promised(), forwarded, Standing(engaged=True, yields={"a": 0.5}))
+    found = after(promised(), forwarded, EngagementState(engaged=True, yields={"a": 0.5}))
     assert found.yields == pytest.approx(expected)
 
 
 def test_a_router_to_which_nothing_is_sent_is_remembered_as_it_was() -> None:
-    last = Standing(engaged=True, yields={"a": 0.5})
+    last = EngagementState(engaged=True, yields={"a": 0.5})
     assert after(promised(0.0), {"a": 0.0, "b": 10e3}, last).yields == {"a": 0.5}
 
 
@@ -271,7 +273,7 @@ def test_95_percent_are_shared_out_less_what_is_wasted() -> None:
 
 def test_a_share_of_what_is_beyond_guarantees_is_lent() -> None:
     claims = promised(1e6, 1e6)
-    found = after(claims, last=Standing(engaged=True, shared=0.5))
+    found = after(claims, last=EngagementState(engaged=True, shared=0.5))
     lent = 0.51 * 75e3
     assert found.setpoints == pytest.approx({"a": 20e3 + lent / 2, "b": lent / 2})
 
@@ -293,12 +295,12 @@ def test_waste_takes_nothing_from_a_guarantee() -> None:
     [(46.2e3, 46.2e3), (46e3, 47.5e3), (48.9e3, 48.9e3), (49e3, 47.5e3)],
 )
 def test_a_setpoint_stays_that_would_change_by_3_percent_or_less(before: float, now: float) -> None:
-    last = Standing(engaged=True, setpoints={"a": before, "b": 47.5e3})
+    last = EngagementState(engaged=True, setpoints={"a": before, "b": 47.5e3})
     assert after(BUSY, last=last).setpoints["a"] == pytest.approx(now)
 
 
 def test_it_moves_if_its_guarantee_or_its_ceiling_is_beyond_it() -> None:
-    last = Standing(engaged=True, setpoints={"a": 49e3, "b": 46e3})
+    last = EngagementState(engaged=True, setpoints={"a": 49e3, "b": 46e3})
     claims = [Claim("a", 1e6, guarantee=50e3), Claim("b", 1e6)]
     raised = after(claims, {}, last)
     assert raised.setpoints["a"] >= 50e3
@@ -308,9 +310,9 @@ def test_it_moves_if_its_guarantee_or_its_ceiling_is_beyond_it() -> None:
 
 def test_setpoints_that_together_exceed_the_capacity_are_not_kept() -> None:
     claims = [Claim("a", 1e6, guarantee=49.5e3), Claim("b", 1e6, guarantee=49.5e3)]
-    kept = Standing(engaged=True, setpoints={"a": 50.4e3, "b": 49.5e3})
+    kept = EngagementState(engaged=True, setpoints={"a": 50.4e3, "b": 49.5e3})
     assert after(claims, {}, kept).setpoints == pytest.approx({"a": 50.4e3, "b": 49.5e3})
-    beyond = Standing(engaged=True, setpoints={"a": 50.9e3, "b": 50.9e3})
+    beyond = EngagementState(engaged=True, setpoints={"a": 50.9e3, "b": 50.9e3})
     assert after(claims, {}, beyond).setpoints == pytest.approx({"a": 49.5e3, "b": 49.5e3})
 
 
@@ -326,6 +328,6 @@ def test_setpoints_that_together_exceed_the_capacity_are_not_kept() -> None:
 def test_on_a_host_with_room_only_who_would_pass_its_ceiling_is_held(
     wanted: float, held: bool, setpoints: Mapping[str, float]
 ) -> None:
-    last = Standing(setpoints={"a": 10e3} if held else {})
+    last = EngagementState(setpoints={"a": 10e3} if held else {})
     claims = [Claim("a", wanted, ceiling=10e3), Claim("b", 1e3)]
     assert after(claims, last=last).setpoints == setpoints

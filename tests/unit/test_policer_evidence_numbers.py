@@ -10,7 +10,7 @@ SEEN = Observation(offered_pps=5e4, due_pps=1e4, healthy=True, at=100.0)
 
 
 def test_the_rules_are_these() -> None:
-    assert Rules() == Rules(excess=2.0, decent=1.5, rounds=5, needed=4, gap_s=10.0)
+    assert Rules() == Rules(excess=2.0, acceptable=1.5, rounds=5, needed=4, gap_s=10.0)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_four_rounds_for_it_acquit(rounds: tuple[bool | None, ...], after: bool)
 
 
 def test_other_rules_weigh_otherwise() -> None:
-    strict = Rules(excess=6.0, decent=5.5, rounds=2, needed=1, gap_s=1.0)
+    strict = Rules(excess=6.0, acceptable=5.5, rounds=2, needed=1, gap_s=1.0)
     assert weigh(Evidence(), SEEN, strict).rounds == (False,)
     assert weigh(Evidence(), replace(SEEN, offered_pps=7e4), strict).guilty
     assert len(weigh(Evidence((None, None), at=99.0), SEEN, strict).rounds) == 2

@@ -2,20 +2,20 @@
 
 import pytest
 from policer_plant import report_of
-from round_rig import CAPACITY, Desk
+from round_rig import CAPACITY, Context
 
 from policer.contracts.contract import Contract
-from policer.decide.telemetry import Sight, seen
+from policer.decide.telemetry import HostTelemetry, seen
 from xtc.wire import HostDrops, Telemetry
 
 CONTRACTS = {"a": Contract(0.55 * CAPACITY), "b": Contract(0.2 * CAPACITY)}
 
 
-def _flooded(desk: Desk) -> Desk:
+def _flooded(context: Context) -> Context:
     """Let half of what was sent to one router get lost uncounted, once the other is flooded."""
-    desk.play(*_rates(0.5, 0.0), rounds=10)
-    desk.play(*_rates(0.25, 0.4), rounds=2)
-    return desk
+    context.decide_round(*_rates(0.5, 0.0), rounds=10)
+    context.decide_round(*_rates(0.25, 0.4), rounds=2)
+    return context
 
 
 def _rates(a: float, b: float) -> tuple[object, ...]:
@@ -26,9 +26,9 @@ def _rates(a: float, b: float) -> tuple[object, ...]:
 
 
 def test_a_host_with_cpu_to_spare_is_not_full() -> None:
-    desk = Desk(**CONTRACTS)
-    desk.busiest_cpu = 0.6
-    assert not _flooded(desk).state.standing.engaged
+    context = Context(**CONTRACTS)
+    context.busiest_cpu = 0.6
+    assert not _flooded(context).state.standing.engaged
 
 
 @pytest.mark.parametrize(
@@ -42,22 +42,22 @@ def test_a_host_with_cpu_to_spare_is_not_full() -> None:
 def test_a_host_that_has_no_cpu_left_holds_routers_within_two_rounds(
     busiest_cpu: float | None, drops: HostDrops | None
 ) -> None:
-    desk = Desk(**CONTRACTS)
-    desk.busiest_cpu, desk.drops = busiest_cpu, drops
-    standing = _flooded(desk).state.standing
+    context = Context(**CONTRACTS)
+    context.busiest_cpu, context.drops = busiest_cpu, drops
+    standing = _flooded(context).state.standing
     assert standing.engaged
     assert standing.harmed == ("a",)
     assert standing.setpoints["b"] < 0.4 * CAPACITY
 
 
 def test_a_busy_cpu_alone_holds_nobody() -> None:
-    desk = Desk(**CONTRACTS)
-    desk.busiest_cpu = 1.0
-    desk.play(*_rates(0.5, 0.1), rounds=20)
-    assert not desk.state.standing.engaged
+    context = Context(**CONTRACTS)
+    context.busiest_cpu = 1.0
+    context.decide_round(*_rates(0.5, 0.1), rounds=20)
+    assert not context.state.standing.engaged
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.5])
 def test_an_impossible_share_of_a_cpu_is_not_believed(share: float) -> None:
     told = Telemetry(5.0, 1, (), busiest_cpu=share)
-    assert "CPU" in seen(Sight(), told, 1.0, CAPACITY).distrust
+    assert "CPU" in seen(HostTelemetry(), told, 1.0, CAPACITY).distrust

@@ -9,7 +9,7 @@ from history_rig import BEGAN, ToldHost, points, report
 from policer.contracts.contract import Contract
 from policer.contracts.ladder import Punishment, Step
 from policer.decide.state import HostState, Order, RouterState
-from policer.decide.telemetry import Sight
+from policer.decide.telemetry import HostTelemetry
 from policer.history.chunks import MOST_ROUTERS
 from policer.history.point import Point, added
 from policer.recording.recorder import Recorder
@@ -223,7 +223,7 @@ def test_a_host_that_invents_routers_fills_no_chunk(recorder: Recorder) -> None:
 def test_a_daemon_that_starts_anew_tells_of_no_period_before_it(recorder: Recorder) -> None:
     host = ToldHost(recorder.heard)
     host.hear(report("r1", 100.0, 100.0))
-    again = Sight(heard_at=host.clock, host_clock=host.clock + 9.0, tick=0, routers={})
+    again = HostTelemetry(heard_at=host.clock, host_clock=host.clock + 9.0, tick=0, routers={})
     recorder.heard(host.live, again, host.wall + 9.0)
     assert added(points([recorder.cut(math.inf)], "r1").values()).data_s == 1.0
 

@@ -12,7 +12,7 @@ from hostloop_rig import CAPACITY, HostRig, Message
 from policer_plant import held_report, report_of
 
 from policer.contracts.contract import Contract
-from policer.contracts.ladder import Patience, Step
+from policer.contracts.ladder import Escalation, Step
 from policer.decide.round import KEPT_S
 from policer.decide.state import HostState, Order, Policy
 from policer.decide.telemetry import GONE_AFTER_S
@@ -66,7 +66,7 @@ async def flood(rig: HostRig, rounds: int = ROUNDS) -> None:
 
 
 async def test_a_dry_run_leaves_nothing_for_the_next_leader() -> None:
-    policy = Policy(patience=Patience(climb_s=2.0), dry_run=True)
+    policy = Policy(escalation=Escalation(climb_s=2.0), dry_run=True)
     rig = HostRig({"gold": GOLD, "silver": SILVER}, policy)
     await flood(rig)
     assert rig.live.state.routers["silver"].punishment.step is Step.STOP  # it is reported
@@ -75,7 +75,7 @@ async def test_a_dry_run_leaves_nothing_for_the_next_leader() -> None:
 
 
 async def test_a_punishment_in_force_is_left_to_the_next_leader_with_its_epoch() -> None:
-    rig = HostRig({"gold": GOLD, "silver": SILVER}, Policy(patience=Patience(climb_s=2.0)))
+    rig = HostRig({"gold": GOLD, "silver": SILVER}, Policy(escalation=Escalation(climb_s=2.0)))
     await flood(rig)
     kept = rig.written()["silver"]
     assert kept is not None
@@ -107,7 +107,7 @@ async def test_one_that_does_not_lead_shows_nothing_of_its_last_round() -> None:
     await rig.round(told(rig, "gold", 60e3), told(rig, "silver", 300e3))
     assert (rig.live.orders, rig.live.refusals) == ({}, {})
     assert rig.live.state == HostState()
-    assert set(rig.live.sight.routers) == {"gold", "silver"}  # it goes on looking
+    assert set(rig.live.telemetry.routers) == {"gold", "silver"}  # it goes on looking
 
 
 async def test_one_that_led_last_goes_on_with_all_it_knew() -> None:
@@ -192,7 +192,7 @@ async def test_a_host_that_lies_with_every_tick_is_noted_once_in_ten_minutes() -
     doubts = set()
     for number in range(600):  # every other tick can be believed
         rig.hear(lie(number) if number % 2 else report_of("gold"), seconds=0.1)
-        doubts.add(rig.live.sight.distrust)
+        doubts.add(rig.live.telemetry.distrust)
     assert len(doubts) > 200
     assert rig.kinds() == ["distrusted"]
     rig.hear(lie(0), seconds=AGAIN_S)
@@ -319,7 +319,7 @@ async def test_a_refusal_of_a_router_that_vanished_is_forgotten() -> None:
 
 
 async def test_no_harder_step_is_taken_because_a_milder_one_was_refused() -> None:
-    policy = Policy(patience=Patience(climb_s=2.0))
+    policy = Policy(escalation=Escalation(climb_s=2.0))
     rig = HostRig({"gold": GOLD, "silver": SILVER}, policy)
     refusal = Refusal("no_interface", "vr", "silver has no interface now")
     rig.daemon.refuse = lambda one: refusal if isinstance(one, Limit) and one.rate_pps else None
@@ -370,7 +370,7 @@ async def test_what_a_daemon_counts_is_added_up_over_its_restarts() -> None:
     rig.ticks = iter(range(1000))
     assert [count(over) for over in (140.0, 145.0)] == [170.0, 175.0]
     rig.hear(report_of("gold", over_promise_packets=-1.0))
-    assert "over_promise_packets of -1" in rig.live.sight.distrust
+    assert "over_promise_packets of -1" in rig.live.telemetry.distrust
 
 
 # --- a daemon of an older version

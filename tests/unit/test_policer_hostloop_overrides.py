@@ -7,7 +7,7 @@ from hostloop_rig import CAPACITY, HostRig
 from policer_plant import held_report, report_of
 
 from policer.contracts.contract import Contract
-from policer.contracts.ladder import Patience, Step
+from policer.contracts.ladder import Escalation, Step
 from policer.contracts.overrides import Override, standing
 from policer.decide.state import Order, Policy
 from policer.service import host_loop as hostloop
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.anyio
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 GOLD, SILVER = Contract(60e3), Contract(10e3, measures=tuple(Step))
-QUICK = Policy(patience=Patience(climb_s=2.0))
+QUICK = Policy(escalation=Escalation(climb_s=2.0))
 SUSPENDED = Override("suspension", "suspended", "h0")
 EXEMPT = Override("exemption", "exempt", "h0", "silver", datetime(2026, 3, 2, tzinfo=UTC))
 
@@ -68,8 +68,8 @@ async def test_a_host_whose_control_is_suspended_is_told_nothing_and_goes_on_bei
     assert len(rig.daemon.asked) == asked
     assert (rig.live.orders, rig.live.refusals, rig.live.link_problem) == ({}, {}, "")
     assert not rig.live.state.standing.engaged
-    assert set(rig.live.sight.routers) == {"gold", "silver"}
-    assert rig.live.sight.heard_at == rig.now
+    assert set(rig.live.telemetry.routers) == {"gold", "silver"}
+    assert rig.live.telemetry.heard_at == rig.now
     assert height(rig) == before  # nothing is judged meanwhile
 
 

@@ -7,11 +7,11 @@ from msgspec.structs import replace as with_fields
 from policer_plant import held_report, report_of
 
 from policer.contracts.contract import Contract
-from policer.contracts.ladder import Patience, Punishment, Step
+from policer.contracts.ladder import Escalation, Punishment, Step
 from policer.decide.evidence import Evidence
 from policer.decide.judge import judged, looked_at, lost_pps, sent_or_due
 from policer.decide.state import UNPROMISED, Demand, HostView, Policy, RouterState, Shield
-from policer.decide.telemetry import Sight
+from policer.decide.telemetry import HostTelemetry
 from xtc.modes import Finding, Mode
 from xtc.wire import Report
 
@@ -177,7 +177,7 @@ def judge(
     policy: Policy | None = None,
     distrust: str = "",
 ) -> RouterState:
-    view = HostView(100e3, {"a": contract}, Sight(NOW, distrust=distrust))
+    view = HostView(100e3, {"a": contract}, HostTelemetry(NOW, distrust=distrust))
     before = last or RouterState()
     return judged(
         NOW,
@@ -205,7 +205,7 @@ def test_a_flood_counts_against_a_router_by_its_setpoint_or_its_fair_share() -> 
 
 
 def test_a_released_router_is_judged_by_its_fair_share_alone() -> None:
-    """It is not held, so that only what is decent counts."""
+    """It is not held, so that only what is acceptable counts."""
     free = report_of("a", throughput_pps=9e3, offered_pps=9e3)
     assert rounds(free, fair=10e3) == (False,)
     assert rounds(with_fields(free, offered_pps=90e3), fair=10e3) == ()
@@ -335,7 +335,7 @@ def test_the_patience_is_the_policys() -> None:
     guilty = Evidence(rounds=(True,) * 4, guilty=True, at=NOW - 1, excess_at=NOW - 1)
     last = RouterState(evidence=guilty, punishment=Punishment(1, NOW - 3, True, Step.WARN))
     assert judge(FLOOD, last).punishment.height == 1
-    hasty = Policy(patience=Patience(climb_s=3.0))
+    hasty = Policy(escalation=Escalation(climb_s=3.0))
     assert judge(FLOOD, last, policy=hasty).punishment.height == 2
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from policer.contracts.ladder import Patience, Punishment, Step, kept_height, next_punishment
+from policer.contracts.ladder import Escalation, Punishment, Step, kept_height, next_punishment
 
 ALL = tuple(Step)
-PATIENCE = Patience()
+ESCALATION = Escalation()
 
 
 def at(height: int, since: float, *, guilty: bool = True) -> Punishment:
@@ -21,12 +21,12 @@ def step(
 ) -> Punishment:
     """Judge at second 100, and on the whole ladder."""
     return next_punishment(
-        100.0, standing, guilty, ALL, PATIENCE, proven=proven, proven_at=proven_at
+        100.0, standing, guilty, ALL, ESCALATION, proven=proven, proven_at=proven_at
     )
 
 
 def test_the_patience_is_this() -> None:
-    assert Patience() == Patience(climb_s=10.0, descend_s=60.0, unproven_s=300.0)
+    assert Escalation() == Escalation(climb_s=10.0, descend_s=60.0, unproven_s=300.0)
 
 
 def test_ten_seconds_on_a_step_lead_to_the_next() -> None:
@@ -77,7 +77,7 @@ def test_a_change_of_the_verdict_begins_the_wait_and_takes_no_step() -> None:
 
 
 def test_a_ladder_that_was_shortened_begins_the_wait() -> None:
-    found = next_punishment(100.0, at(3, 0.0), True, ALL[:2], PATIENCE)
+    found = next_punishment(100.0, at(3, 0.0), True, ALL[:2], ESCALATION)
     assert found == Punishment(2, 100.0, guilty=True, step=Step.LOWER)
 
 

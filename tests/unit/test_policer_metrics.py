@@ -13,10 +13,10 @@ from policer.contracts.host import Host
 from policer.contracts.ladder import Punishment, Step
 from policer.contracts.overrides import Override, standing
 from policer.daemon.metrics import Health, Metrics
-from policer.decide.engagement import Standing
+from policer.decide.engagement import EngagementState
 from policer.decide.evidence import Evidence
 from policer.decide.state import HostState, Order, RouterState
-from policer.decide.telemetry import GONE_AFTER_S, Sight
+from policer.decide.telemetry import GONE_AFTER_S, HostTelemetry
 from policer.fleet.compliance import Counted, Kept
 from policer.fleet.live import Fleet, HostLive, Leadership
 from policer.webhooks.outcomes import OUTCOMES
@@ -86,14 +86,14 @@ def a_live_host(clock: Clock) -> HostLive:
             "gold": Contract(60e3),
             "flood": Contract(10e3, measures=(Step.WARN, Step.LIMIT)),
         },
-        sight=Sight(
+        telemetry=HostTelemetry(
             heard_at=clock.now,
             routers={"gold": report("gold", 60e3, 40e3), "flood": report("flood", 200e3, 10e3)},
             dropped=3,
         ),
         state=HostState(
             at=clock.now,
-            standing=Standing(engaged=True, shared=0.8, harmed=("gold",)),
+            standing=EngagementState(engaged=True, shared=0.8, harmed=("gold",)),
             routers={"flood": RouterState(Evidence(guilty=True), Punishment(2, 90.0, guilty=True))},
         ),
         orders={"gold": Order(60e3), "flood": Order(10e3, punishment=True, limit_pps=11e3)},
@@ -177,7 +177,11 @@ def test_a_host_that_was_never_heard_has_no_age(fleet: Fleet, metrics: Metrics) 
 
 
 def test_a_host_that_lies_is_shown_as_such(fleet: Fleet, metrics: Metrics) -> None:
-    fleet.put(HostLive(HOST, sight=Sight(heard_at=100.0, distrust="a router is reported twice")))
+    fleet.put(
+        HostLive(
+            HOST, telemetry=HostTelemetry(heard_at=100.0, distrust="a router is reported twice")
+        )
+    )
     assert samples(metrics)["policer_host_distrusted", "host7"] == 1
 
 
@@ -242,7 +246,7 @@ def test_seconds_without_a_guarantee_are_counted(
     metrics.look(Health())
     look_for(metrics, clock, 4)
     assert missed(metrics) == pytest.approx(4)
-    well = HostLive(HOST, {"gold": Contract(60e3)}, sight=Sight(heard_at=clock.now))
+    well = HostLive(HOST, {"gold": Contract(60e3)}, telemetry=HostTelemetry(heard_at=clock.now))
     fleet.put(well)
     look_for(metrics, clock, 4)
     assert missed(metrics) == pytest.approx(4)
@@ -261,8 +265,8 @@ def test_a_router_that_is_there_by_another_name_is_forgotten_by_its_old_one(
             replace(
                 live,
                 contracts={name: Contract(60e3)},
-                sight=replace(live.sight, routers=reports),
-                state=replace(live.state, standing=Standing(harmed=(name,))),
+                telemetry=replace(live.telemetry, routers=reports),
+                state=replace(live.state, standing=EngagementState(harmed=(name,))),
             )
         )
         look_for(metrics, clock, 1)

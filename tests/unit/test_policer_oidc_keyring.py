@@ -50,13 +50,13 @@ class Ring:
         return [key.kid for key in await self.ring.keys()]
 
 
-def run(play: Callable[[Ring], Awaitable[None]], wait_s: float = 5.0) -> None:
+def run(decide_round: Callable[[Ring], Awaitable[None]], wait_s: float = 5.0) -> None:
     """Play a scene in a loop of its own."""
 
     async def main() -> None:
         ring = Ring(wait_s)
         try:
-            await play(ring)
+            await decide_round(ring)
         finally:
             await ring.ring.close()
 
@@ -70,16 +70,16 @@ async def settle() -> None:
 
 
 def test_keys_are_asked_for_once_by_many() -> None:
-    async def play(ring: Ring) -> None:
+    async def decide_round(ring: Ring) -> None:
         found = await asyncio.gather(*(ring.kids() for _ in range(20)))
         assert found == [["first"]] * 20
         assert ring.source.asked == 1
 
-    run(play)
+    run(decide_round)
 
 
 def test_an_unknown_key_asks_at_most_once_a_minute() -> None:
-    async def play(ring: Ring) -> None:
+    async def decide_round(ring: Ring) -> None:
         await ring.kids()
         for _ in range(100):
             await ring.ring.renewed()
@@ -90,11 +90,11 @@ def test_an_unknown_key_asks_at_most_once_a_minute() -> None:
         assert [key.kid for key in await ring.ring.renewed()] == ["second"]
         assert ring.source.asked == 2
 
-    run(play)
+    run(decide_round)
 
 
 def test_old_keys_are_renewed_while_they_are_used() -> None:
-    async def play(ring: Ring) -> None:
+    async def decide_round(ring: Ring) -> None:
         await ring.kids()
         ring.source.raw = published(rsa("second"))
         ring.wait(FRESH_S + 1)
@@ -103,11 +103,11 @@ def test_old_keys_are_renewed_while_they_are_used() -> None:
         assert await ring.kids() == ["second"]
         assert ring.source.asked == 2
 
-    run(play)
+    run(decide_round)
 
 
 def test_keys_outlive_an_issuer_that_is_away_for_an_hour_and_no_longer() -> None:
-    async def play(ring: Ring) -> None:
+    async def decide_round(ring: Ring) -> None:
         await ring.kids()
         ring.source.problem = "refused"
         ring.wait(FRESH_S + 1)
@@ -122,11 +122,11 @@ def test_keys_outlive_an_issuer_that_is_away_for_an_hour_and_no_longer() -> None
         ring.wait(SOON_S)
         assert await ring.kids() == ["first"]
 
-    run(play)
+    run(decide_round)
 
 
 def test_without_keys_the_issuer_is_tried_again_soon_and_not_at_every_request() -> None:
-    async def play(ring: Ring) -> None:
+    async def decide_round(ring: Ring) -> None:
         ring.source.problem = "no route to host"
         for _ in range(50):
             with pytest.raises(IssuerAway, match=r"no route to host.*own tokens work on"):
@@ -136,11 +136,11 @@ def test_without_keys_the_issuer_is_tried_again_soon_and_not_at_every_request() 
         ring.source.problem = ""
         assert await ring.kids() == ["first"]
 
-    run(play)
+    run(decide_round)
 
 
 def test_an_unknown_key_while_the_issuer_is_away_is_said_to_be_that() -> None:
-    async def play(ring: Ring) -> None:
+    async def decide_round(ring: Ring) -> None:
         await ring.kids()
         ring.source.problem = "refused"
         ring.wait(AGAIN_S)
@@ -148,11 +148,11 @@ def test_an_unknown_key_while_the_issuer_is_away_is_said_to_be_that() -> None:
             await ring.ring.renewed()
         assert await ring.kids() == ["first"]  # what is known goes on
 
-    run(play)
+    run(decide_round)
 
 
 def test_an_issuer_that_hangs_holds_up_nobody_for_long() -> None:
-    async def play(ring: Ring) -> None:
+    async def decide_round(ring: Ring) -> None:
         ring.source.hangs = True
         waits = [asyncio.create_task(ring.kids()) for _ in range(20)]
         await settle()
@@ -161,11 +161,11 @@ def test_an_issuer_that_hangs_holds_up_nobody_for_long() -> None:
             assert isinstance(outcome, IssuerAway)
         assert ring.source.asked == 1
 
-    run(play, wait_s=0.05)
+    run(decide_round, wait_s=0.05)
 
 
 def test_a_client_that_hangs_up_does_not_stop_the_asking() -> None:
-    async def play(ring: Ring) -> None:
+    async def decide_round(ring: Ring) -> None:
         ring.source.hangs = True
         waiting = asyncio.create_task(ring.kids())
         await settle()
@@ -174,12 +174,12 @@ def test_a_client_that_hangs_up_does_not_stop_the_asking() -> None:
         assert ring.ring._trying is not None
         assert not ring.ring._trying.done()
 
-    run(play)
+    run(decide_round)
 
 
 @pytest.mark.parametrize("raw", [b"", b"<html>", b'{"keys": []}'])
 def test_what_is_no_set_of_keys_replaces_none(raw: bytes) -> None:
-    async def play(ring: Ring) -> None:
+    async def decide_round(ring: Ring) -> None:
         await ring.kids()
         ring.source.raw = raw
         ring.wait(AGAIN_S)
@@ -187,11 +187,11 @@ def test_what_is_no_set_of_keys_replaces_none(raw: bytes) -> None:
             await ring.ring.renewed()
         assert await ring.kids() == ["first"]
 
-    run(play)
+    run(decide_round)
 
 
 def test_a_bug_in_the_fetching_is_an_issuer_that_is_away() -> None:
-    async def play(ring: Ring) -> None:
+    async def decide_round(ring: Ring) -> None:
         async def broken() -> bytes:
             raise ZeroDivisionError
 
@@ -199,7 +199,7 @@ def test_a_bug_in_the_fetching_is_an_issuer_that_is_away() -> None:
         with pytest.raises(IssuerAway, match="the log says how"):
             await ring.kids()
 
-    run(play)
+    run(decide_round)
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from round_rig import ALWAYS, GOLD, LADDER, Desk, flood, full
+from round_rig import ALWAYS, GOLD, LADDER, Context, flood, full
 
 from policer.contracts.contract import Contract
 from policer.contracts.ladder import Step
@@ -142,8 +142,8 @@ def test_words_say_what_until_when_and_why() -> None:
 
 
 def test_an_exempt_router_climbs_nothing_and_the_rest_of_its_contract_goes_on() -> None:
-    desk = Desk(**excused({"a": GOLD, "b": LADDER}, {"b": exemption()}))
-    played = desk.play(full(), flood(), rounds=40)
+    context = Context(**excused({"a": GOLD, "b": LADDER}, {"b": exemption()}))
+    played = context.decide_round(full(), flood(), rounds=40)
     state = played.state.routers["b"]
     assert (state.punishment.height, played.convicted) == (0, ())
     assert state.evidence.guilty
@@ -155,20 +155,20 @@ def test_an_exempt_router_climbs_nothing_and_the_rest_of_its_contract_goes_on() 
 
 
 def test_an_exemption_lifts_every_step_at_once_and_says_so() -> None:
-    desk = Desk(a=GOLD, b=ALWAYS)
-    desk.play(full(), flood(), rounds=40)
-    assert desk.height("b") > 2
-    plain = desk.contracts
-    desk.contracts = excused(plain, {"b": exemption()})
-    played = desk.play(full(), flood())
-    assert desk.height("b") == 0
+    context = Context(a=GOLD, b=ALWAYS)
+    context.decide_round(full(), flood(), rounds=40)
+    assert context.height("b") > 2
+    plain = context.contracts
+    context.contracts = excused(plain, {"b": exemption()})
+    played = context.decide_round(full(), flood())
+    assert context.height("b") == 0
     assert not played.orders["b"].punishment
     assert [note.words for note in played.notes if note.kind == "pardoned"] == [
         "its contract, or an operator, allows no step now"
     ]
-    desk.contracts = plain
-    played = desk.play(full(), flood(), rounds=2)
-    assert desk.height("b") == 1  # it still misbehaves: from the first step
+    context.contracts = plain
+    played = context.decide_round(full(), flood(), rounds=2)
+    assert context.height("b") == 1  # it still misbehaves: from the first step
     assert played.state.routers["b"].punishment.step is Step.WARN
 
 

@@ -6,9 +6,9 @@ from reach_rig import ACME, BETA, EDGE
 from rest_rig import report
 
 from policer.contracts.reach import MOST, UNLIMITED, Reach, in_words
-from policer.decide.engagement import Standing
+from policer.decide.engagement import EngagementState
 from policer.decide.state import HostState
-from policer.decide.telemetry import Sight
+from policer.decide.telemetry import HostTelemetry
 from policer.errors import OutOfReach
 from policer.fleet.limited import HIDDEN, ReachedFleet, reached
 from policer.fleet.live import Fleet, HostLive, Leadership
@@ -113,8 +113,12 @@ def live() -> HostLive:
         {"a": ACME, "b": BETA},
         follows={"a": "roams", "b": "roams-too"},
         tenants={"a": "acme", "b": "beta", "c": "beta"},
-        sight=Sight(heard_at=1.0, routers={"a": wordy, "b": report("b", 5.0)}, distrust="b lies"),
-        state=HostState(standing=Standing(engaged=True, harmed=("a", "b"), lacks={"b": 1.0})),
+        telemetry=HostTelemetry(
+            heard_at=1.0, routers={"a": wordy, "b": report("b", 5.0)}, distrust="b lies"
+        ),
+        state=HostState(
+            standing=EngagementState(engaged=True, harmed=("a", "b"), lacks={"b": 1.0})
+        ),
         link_problem="tcp://10.0.0.1: gone",
         unread=3,
         rounds_failed=4,
@@ -127,9 +131,9 @@ def test_of_a_host_in_part_nothing_of_others_is_seen() -> None:
     assert seen is not None
     assert seen.contracts == {"a": ACME}
     assert (seen.follows, seen.tenants) == ({"a": "roams"}, {})
-    assert list(seen.sight.routers) == ["a"]
-    assert seen.sight.routers["a"].problem == HIDDEN
-    assert (seen.sight.distrust, seen.link_problem) == ("", "")
+    assert list(seen.telemetry.routers) == ["a"]
+    assert seen.telemetry.routers["a"].problem == HIDDEN
+    assert (seen.telemetry.distrust, seen.link_problem) == ("", "")
     assert seen.refusals == {"a": HIDDEN}
     assert seen.state.standing.harmed == ("a",)
     assert seen.state.standing.engaged

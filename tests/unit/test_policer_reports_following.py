@@ -38,7 +38,7 @@ async def policer(tmp_path: Path) -> AsyncIterator[Policer]:
     store = open_store(with_tables(tmp_path / "policer.db"), clock=lambda: BEGIN)
     made = Policer(store)
     store._clock = store.contracts._clock = lambda: made.today
-    made.service.keeper._wall = lambda: made.today.timestamp()  # noqa: PLW0108  the day goes on
+    made.service.history_writer._wall = lambda: made.today.timestamp()  # noqa: PLW0108  the day goes on
     for name in ("h0", "h1"):
         store.hosts.add(host(name), "test")
     yield made
@@ -68,7 +68,7 @@ async def wait_a_day(policer: Policer) -> None:
 
 def lines_of(policer: Policer) -> dict[tuple[str | None, str], Line]:
     """Return the report of the month, after all that was seen is written."""
-    policer.service.keeper.close()
+    policer.service.history_writer.close()
     rows = policer.store.sla.page((JUNE.first, JUNE.following), None, 99)
     lines = [line_of(row, JUNE, policer.today) for row in rows]
     return {(line.host, line.vr): line for line in lines if line is not None}

@@ -97,9 +97,9 @@ def test_an_export_takes_the_place_of_a_stream_and_gives_it_back(tmp_path: Path)
     with opened(tmp_path, max_streams_each=1) as rig:
         for _ in range(3):
             assert rig.client().get("/v1/events", headers=LINES).status_code == 200
-        rig.app.state.desk.streams.take("other")
+        rig.app.state.context.streams.take("other")
         holder = rig.store.tokens.all()[-1].id
-        rig.app.state.desk.streams.take(holder)
+        rig.app.state.context.streams.take(holder)
         assert rig.client().get("/v1/events", headers=LINES).status_code == 429
 
 

@@ -11,7 +11,7 @@ from rest_rig import PROMISE, Rig, filled, opened
 
 from policer.contracts.overrides import standing
 from policer.contracts.promised import ANYWHERE
-from policer.decide.telemetry import Sight
+from policer.decide.telemetry import HostTelemetry
 from xtc.lease import highest_possible
 
 BRAKE = "/v1/brake"
@@ -221,10 +221,10 @@ def test_an_epoch_is_raised_within_what_daemons_obey_and_by_admin_alone(
 
 def test_the_epoch_that_a_daemon_obeys_is_shown(rig: Rig) -> None:
     live = rig.fleet.host("gold")
-    sight = Sight(rig.clock.now(), routers=live.sight.routers, highest_epoch=99)
+    telemetry = HostTelemetry(rig.clock.now(), routers=live.telemetry.routers, highest_epoch=99)
     rig.show(live.host)
     assert rig.client("read").get("/v1/hosts/gold").json()["live"]["highest_epoch"] is None
-    rig.fleet.put(type(live)(live.host, sight=sight))
+    rig.fleet.put(type(live)(live.host, telemetry=telemetry))
     assert rig.client("read").get("/v1/hosts/gold").json()["live"]["highest_epoch"] == 99
 
 

@@ -42,8 +42,8 @@ def test_events_come_each_once_while_more_happen(rig: Rig) -> None:
 
 def test_events_are_filtered(rig: Rig) -> None:
     rig.note(4, kind="engaged")
-    rig.note(5, kind="let_go", host="silver")
-    assert len(walked(rig, "/v1/events?kind=let_go&")) == 5
+    rig.note(5, kind="released", host="silver")
+    assert len(walked(rig, "/v1/events?kind=released&")) == 5
     assert len(walked(rig, "/v1/events?host=gold&")) == 4
 
 

@@ -158,7 +158,7 @@ def test_a_client_that_saw_the_latest_event_is_told_of_no_gap(
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ("kind=let_go", ["b"]),
+        ("kind=released", ["b"]),
         ("host=silver", ["c", "d"]),
         ("vr=r1", ["b", "c"]),
         ("host=silver&vr=r1&kind=engaged", ["c"]),
@@ -170,7 +170,7 @@ def test_events_are_filtered(rig: Rig, client: httpx.Client, query: str, words: 
     rig.store.events.add(
         [
             Event("gold", "engaged", "a"),
-            Event("gold", "let_go", "b", "r1"),
+            Event("gold", "released", "b", "r1"),
             Event("silver", "engaged", "c", "r1"),
             Event("silver", "engaged", "d", "r2"),
         ]
@@ -306,10 +306,10 @@ def test_a_client_that_reads_nothing_is_hung_up_on_and_its_place_is_free(
     with slow_socket(host, int(port), rig.headers("read")) as sock:
         assert sock.recv(12) == b"HTTP/1.1 200"
         for _ in range(2000):
-            if rig.app.state.desk.streams.taken == 0:
+            if rig.app.state.context.streams.taken == 0:
                 break
             httpx.get(f"{address}/livez")
-        assert rig.app.state.desk.streams.taken == 0
+        assert rig.app.state.context.streams.taken == 0
 
 
 def slow_socket(host: str, port: int, headers: dict[str, str]) -> socket.socket:

@@ -5,13 +5,13 @@ from itertools import pairwise
 import pytest
 from policer_plant import Frame, PolicedHost, Router, SimulatedHost, between, held_report, steady
 from policer_scenes import FLOOD, changes, flooded, mean
-from round_rig import GOLD, LADDER, Desk, full, sight
+from round_rig import GOLD, LADDER, Context, full, telemetry
 
 from policer.contracts.contract import Contract
 from policer.contracts.ladder import Step
 from policer.decide.in_packets import sized
 from policer.decide.packet_size import Size
-from policer.decide.round import LEEWAY, play
+from policer.decide.round import LEEWAY, decide_round
 from policer.decide.state import HostState, HostView, Order, Policy, RouterState
 from xtc.modes import Finding
 from xtc.wire import Activate, Report
@@ -41,31 +41,31 @@ def free(vr: str = "a", pps: float = 20e3, size: float = 1000.0) -> Report:
 
 
 def test_on_a_calm_host_a_ceiling_in_bits_is_ordered_in_bits() -> None:
-    desk = Desk(a=LINE)
-    assert desk.play(free("a", 9e3)).orders["a"] == Order()
-    assert desk.play(free("a", 20e3)).orders["a"] == Order(setpoint_bps=80e6)
+    context = Context(a=LINE)
+    assert context.decide_round(free("a", 9e3)).orders["a"] == Order()
+    assert context.decide_round(free("a", 20e3)).orders["a"] == Order(setpoint_bps=80e6)
 
 
 def test_one_that_is_held_in_bits_stays_held_while_it_fills_its_ceiling() -> None:
-    desk = Desk(a=LINE)
-    orders = desk.play(in_bits(), rounds=50).orders
+    context = Context(a=LINE)
+    orders = context.decide_round(in_bits(), rounds=50).orders
     assert orders["a"] == Order(setpoint_bps=80e6)
     sizes = (64.0, 350.0, 1500.0, 9000.0)
     for size in sizes * 3:
-        assert desk.play(in_bits(size=size)).orders["a"] == Order(setpoint_bps=80e6)
+        assert context.decide_round(in_bits(size=size)).orders["a"] == Order(setpoint_bps=80e6)
 
 
 def test_it_is_let_go_when_it_has_no_use_for_its_ceiling() -> None:
-    desk = Desk(a=LINE)
-    desk.play(in_bits(), rounds=5)
+    context = Context(a=LINE)
+    context.decide_round(in_bits(), rounds=5)
     idle = in_bits(throughput_pps=5e3, throughput_bps=40e6, offered_pps=5e3, binding=False)
-    assert desk.play(idle).orders["a"] == Order()
+    assert context.decide_round(idle).orders["a"] == Order()
 
 
 def test_a_contended_host_orders_packets() -> None:
-    desk = Desk(a=LINE, b=GOLD)
-    desk.play(in_bits(), full("b", 20e3))
-    contended = desk.play(in_bits(), full("b", 95e3))
+    context = Context(a=LINE, b=GOLD)
+    context.decide_round(in_bits(), full("b", 20e3))
+    contended = context.decide_round(in_bits(), full("b", 95e3))
     assert contended.state.standing.engaged
     order = contended.orders["a"]
     assert order.setpoint_bps is None
@@ -74,69 +74,71 @@ def test_a_contended_host_orders_packets() -> None:
 
 def test_a_configured_router_is_held_at_its_ceiling_in_bits() -> None:
     configured = held_report("a", 1e3, lease_remaining_s=None)
-    assert Desk(a=LINE).play(configured).orders["a"] == Order(setpoint_bps=80e6)
+    assert Context(a=LINE).decide_round(configured).orders["a"] == Order(setpoint_bps=80e6)
 
 
 def test_where_the_daemon_takes_no_bits_a_ceiling_is_ordered_in_packets() -> None:
-    desk = Desk(a=LINE)
-    desk.play(free("a", 20e3))
-    view = HostView(1e5, desk.contracts, sight(9.0, free("a", 20e3)), packets_only={"a"})
-    order = play(9.0, view, desk.state, Policy()).orders["a"]
+    context = Context(a=LINE)
+    context.decide_round(free("a", 20e3))
+    view = HostView(1e5, context.contracts, telemetry(9.0, free("a", 20e3)), packets_only={"a"})
+    order = decide_round(9.0, view, context.state, Policy()).orders["a"]
     assert order == Order(10e3)
 
 
 def test_a_burst_goes_with_a_ceiling_in_bits() -> None:
-    desk = Desk(a=Contract(ceiling_bps=80e6, burst=1e3))
-    assert desk.play(free("a", 20e3)).orders["a"] == Order(setpoint_bps=80e6, burst=2.8e6)
+    context = Context(a=Contract(ceiling_bps=80e6, burst=1e3))
+    assert context.decide_round(free("a", 20e3)).orders["a"] == Order(
+        setpoint_bps=80e6, burst=2.8e6
+    )
 
 
 def test_what_is_saved_comes_on_top_of_a_ceiling_in_bits() -> None:
-    desk = Desk(a=Contract(ceiling_bps=80e6, packet_bytes=1000, burst_packets=5e3))
-    desk.play(free("a", 5e3), rounds=3)
-    assert desk.play(free("a", 14e3)).orders["a"] == Order(setpoint_bps=88e6)
+    context = Context(a=Contract(ceiling_bps=80e6, packet_bytes=1000, burst_packets=5e3))
+    context.decide_round(free("a", 5e3), rounds=3)
+    assert context.decide_round(free("a", 14e3)).orders["a"] == Order(setpoint_bps=88e6)
 
 
 def test_a_host_that_is_not_believed_keeps_its_orders_in_their_units() -> None:
-    desk = Desk(a=LINE)
-    before = desk.play(in_bits(), rounds=3)
-    lying = desk.play(in_bits(size=64.0), rounds=20, distrust="it lies")
+    context = Context(a=LINE)
+    before = context.decide_round(in_bits(), rounds=3)
+    lying = context.decide_round(in_bits(size=64.0), rounds=20, distrust="it lies")
     assert lying.orders == before.orders == {"a": Order(setpoint_bps=80e6)}
 
 
 def test_a_punished_router_is_lowered_in_packets() -> None:
-    desk = Desk(a=replace_terms(SOLD, ceiling_bps=224e6), b=GOLD)
-    desk.punish("a", 2)
-    order = desk.play(in_bits("a", 224e6, 350.0), full("b", 95e3)).orders["a"]
+    context = Context(a=replace_terms(SOLD, ceiling_bps=224e6), b=GOLD)
+    context.punish("a", 2)
+    order = context.decide_round(in_bits("a", 224e6, 350.0), full("b", 95e3)).orders["a"]
     assert order.punishment
     assert order.setpoint_pps == pytest.approx(RESERVED)
 
 
 def test_a_flood_into_a_router_that_is_held_in_bits_is_shielded_and_convicted() -> None:
-    desk = Desk(a=replace_terms(LINE, measures=tuple(Step), punish="always"))
+    context = Context(a=replace_terms(LINE, measures=tuple(Step), punish="always"))
     flooded_one = in_bits(offered_pps=90e3)
-    shielded = desk.play(flooded_one, rounds=2).orders["a"]
+    shielded = context.decide_round(flooded_one, rounds=2).orders["a"]
     assert shielded.setpoint_bps == 80e6
     assert shielded.limit_pps == pytest.approx(LEEWAY * 10e3)
-    desk.play(flooded_one, rounds=10)
-    assert desk.state.routers["a"].evidence.guilty
+    context.decide_round(flooded_one, rounds=10)
+    assert context.state.routers["a"].evidence.guilty
 
 
 def test_a_limit_leaves_room_for_the_smallest_packets_of_late() -> None:
-    desk = Desk(a=LINE)
-    desk.play(in_bits(offered_pps=90e3), rounds=3)
-    order = desk.play(in_bits(size=250.0, offered_pps=90e3)).orders["a"]
+    context = Context(a=LINE)
+    context.decide_round(in_bits(offered_pps=90e3), rounds=3)
+    order = context.decide_round(in_bits(size=250.0, offered_pps=90e3)).orders["a"]
     assert order.limit_pps == pytest.approx(LEEWAY * 40e3)
 
 
 def test_a_router_whose_packets_grow_on_a_full_host_does_not_seem_to_starve() -> None:
     """With the same bits in fewer packets it shows less, as a starving one does."""
-    desk = Desk(a=SOLD, b=Contract())
+    context = Context(a=SOLD, b=Contract())
     small = in_bits("a", 100e6, 350.0, setpoint_bps=None, setpoint_pps=RESERVED, binding=False)
     large = in_bits("a", 100e6, 1400.0, setpoint_bps=None, setpoint_pps=RESERVED, binding=False)
-    desk.play(small, full("b", 62e3), rounds=20)
-    assert desk.state.standing.engaged
+    context.decide_round(small, full("b", 62e3), rounds=20)
+    assert context.state.standing.engaged
     for _ in range(20):
-        assert desk.play(large, full("b", 88e3)).state.standing.harmed == ()
+        assert context.decide_round(large, full("b", 88e3)).state.standing.harmed == ()
 
 
 def test_what_is_remembered_is_in_packets_of_the_present_size() -> None:
@@ -145,20 +147,20 @@ def test_what_is_remembered_is_in_packets_of_the_present_size() -> None:
     state = RouterState(needed=20e3, reserve=10e3, saved=-800.0, size=known)
     before = HostState(routers={"a": state, "b": state})
     reports = free("a", 10e3, 1000.0), free("b", 10e3, 1000.0)
-    view = HostView(1e5, {"a": line, "b": GOLD}, sight(1.0, *reports))
+    view = HostView(1e5, {"a": line, "b": GOLD}, telemetry(1.0, *reports))
     after = sized(1.0, view, before).routers
     assert (after["a"].needed, after["a"].reserve, after["a"].saved) == (10e3, 5e3, -400.0)
     assert after["b"] is state
 
 
 def test_one_that_starves_is_found_to_whatever_its_unit() -> None:
-    desk = Desk(a=SOLD, b=Contract())
+    context = Context(a=SOLD, b=Contract())
     free_one = free("a", 30e3, 350.0)
     starves = replace_report(free_one, offered_pps=45e3)
-    harmed = desk.play(starves, full("b", 65e3), rounds=5).state.standing.harmed
+    harmed = context.decide_round(starves, full("b", 65e3), rounds=5).state.standing.harmed
     assert harmed == ("a",)
     found = replace_report(in_bits("a", 80e6, 350.0), finding=Finding.STARVED, binding=False)
-    assert desk.play(found, full("b", 50e3), rounds=6).state.routers["a"].starving.on
+    assert context.decide_round(found, full("b", 50e3), rounds=6).state.routers["a"].starving.on
 
 
 def replace_terms(contract: Contract, **changed: object) -> Contract:

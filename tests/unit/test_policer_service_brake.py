@@ -15,7 +15,7 @@ from policer.contracts.ladder import Punishment, Step
 from policer.decide.brake import WINDOW_S
 from policer.decide.evidence import Evidence
 from policer.decide.state import HostState, RouterState
-from policer.decide.telemetry import Sight
+from policer.decide.telemetry import HostTelemetry
 from policer.fleet.live import Fleet, HostLive, Leadership
 from policer.service.service import Service, ServiceSettings
 from policer.store import PunishmentRow, Store, open_store
@@ -32,7 +32,7 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-class Desk:
+class Context:
     """A leading service whose looks a test has by hand, over a host that is never there."""
 
     def __init__(self, store: Store) -> None:
@@ -46,9 +46,11 @@ class Desk:
         """Have the host report all routers, some of them guilty."""
         reports = {vr: held_report(vr) for vr in VRS}
         routers = {vr: WARNED if vr in guilty else RouterState() for vr in VRS}
-        sight = Sight(self.clock.now(), routers=reports)
+        telemetry = HostTelemetry(self.clock.now(), routers=reports)
         terms = dict.fromkeys(VRS, Contract(1e3))
-        live = HostLive(host(), sight=sight, state=HostState(routers=routers), contracts=terms)
+        live = HostLive(
+            host(), telemetry=telemetry, state=HostState(routers=routers), contracts=terms
+        )
         self.fleet.put(live)
 
     @property
@@ -60,44 +62,44 @@ class Desk:
 
 
 @pytest.fixture
-async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Desk]:
+async def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Context]:
     store = open_store(f"sqlite:///{tmp_path}/policer.db")
     store.hosts.add(host(), "ann")
     now = datetime.now(UTC)
     rows = {("gold", vr): PunishmentRow("gold", vr, 1, True, now, "warn") for vr in VRS}
     monkeypatch.setattr(store.punishments, "all", lambda: rows)
-    made = Desk(store)
+    made = Context(store)
     yield made
     await made.service._end_all()
     store.close()
 
 
-async def test_it_stays_on_while_they_are_guilty(desk: Desk) -> None:
-    desk.fleet.leadership = Leadership(leading=True, epoch=5, holder="me")
-    await desk.look()
-    desk.service._convicted("gold", len(VRS))
-    desk.shows(*VRS)
-    await desk.look()
-    assert not desk.may_climb
-    desk.wait(10 * WINDOW_S)
-    assert not desk.may_climb
-    assert desk.fleet.braked_hosts == {"gold"}
-    desk.shows(*VRS[1:])
-    await desk.look()
-    assert desk.may_climb
-    assert desk.fleet.braked_hosts == frozenset()
-    kinds = [event.kind for event in desk.service.writer._events]
+async def test_it_stays_on_while_they_are_guilty(context: Context) -> None:
+    context.fleet.leadership = Leadership(leading=True, epoch=5, holder="me")
+    await context.look()
+    context.service._convicted("gold", len(VRS))
+    context.shows(*VRS)
+    await context.look()
+    assert not context.may_climb
+    context.wait(10 * WINDOW_S)
+    assert not context.may_climb
+    assert context.fleet.braked_hosts == {"gold"}
+    context.shows(*VRS[1:])
+    await context.look()
+    assert context.may_climb
+    assert context.fleet.braked_hosts == frozenset()
+    kinds = [event.kind for event in context.service.writer._events]
     assert kinds == ["brake", "brake_off"]
 
 
 async def test_a_policer_that_takes_over_puts_it_on_for_those_it_finds_punished(
-    desk: Desk,
+    context: Context,
 ) -> None:
-    assert desk.may_climb
-    desk.fleet.leadership = Leadership(leading=True, epoch=5, holder="me")
-    await desk.look()
-    assert not desk.may_climb
-    desk.shows(*VRS)
-    await desk.look()
-    desk.wait(WINDOW_S)
-    assert not desk.may_climb
+    assert context.may_climb
+    context.fleet.leadership = Leadership(leading=True, epoch=5, holder="me")
+    await context.look()
+    assert not context.may_climb
+    context.shows(*VRS)
+    await context.look()
+    context.wait(WINDOW_S)
+    assert not context.may_climb

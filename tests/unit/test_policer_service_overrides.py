@@ -13,7 +13,7 @@ from policer.contracts.ladder import Punishment, Step
 from policer.contracts.overrides import BrakeMode, Override
 from policer.decide.evidence import Evidence
 from policer.decide.state import HostState, RouterState
-from policer.decide.telemetry import Sight
+from policer.decide.telemetry import HostTelemetry
 from policer.errors import StoreBusy, StoreError
 from policer.fleet.live import Fleet, HostLive, Leadership
 from policer.service.service import Service, ServiceSettings
@@ -63,7 +63,9 @@ class Policer:
         """Have the host report routers that are all guilty."""
         live = HostLive(
             host(),
-            sight=Sight(self.service._clock(), routers={vr: held_report(vr) for vr in VRS}),
+            telemetry=HostTelemetry(
+                self.service._clock(), routers={vr: held_report(vr) for vr in VRS}
+            ),
             state=HostState(routers=dict.fromkeys(VRS, WARNED)),
             contracts=dict.fromkeys(VRS, Contract(1e3)),
         )

@@ -20,15 +20,15 @@ from policer.config.file import (
     store_url,
 )
 from policer.config.schema import (
-    HabitsSection,
-    PatienceSection,
+    EngagementSection,
+    EscalationSection,
     RulesSection,
     Settings,
     StoreSection,
     policy_of,
 )
-from policer.contracts.ladder import Patience
-from policer.decide.engagement import Habits
+from policer.contracts.ladder import Escalation
+from policer.decide.engagement import EngagementRules
 from policer.decide.evidence import Rules
 from policer.decide.state import Policy
 from policer.errors import SettingsError
@@ -53,7 +53,7 @@ def test_nothing_need_be_set() -> None:
 
 @pytest.mark.parametrize(
     ("section", "core"),
-    [(HabitsSection, Habits), (RulesSection, Rules), (PatienceSection, Patience)],
+    [(EngagementSection, EngagementRules), (RulesSection, Rules), (EscalationSection, Escalation)],
 )
 def test_what_can_be_set_is_what_the_core_knows(section: type[msgspec.Struct], core: Any) -> None:
     known = {field.name: field.default for field in dataclasses.fields(core)}
@@ -63,11 +63,13 @@ def test_what_can_be_set_is_what_the_core_knows(section: type[msgspec.Struct], c
 
 def test_what_is_set_reaches_the_core() -> None:
     text = (
-        "[policy]\ndry_run = true\n[policy.habits]\nengage = 0.9\n"
-        "[policy.rules]\nexcess = 3\n[policy.patience]\nclimb_s = 20"
+        "[policy]\ndry_run = true\n[policy.engagement]\nengage = 0.9\n"
+        "[policy.rules]\nexcess = 3\n[policy.escalation]\nclimb_s = 20"
     )
     policy = policy_of(parse_settings(text))
-    assert policy == Policy(Habits(engage=0.9), Rules(excess=3), Patience(climb_s=20), dry_run=True)
+    assert policy == Policy(
+        EngagementRules(engage=0.9), Rules(excess=3), Escalation(climb_s=20), dry_run=True
+    )
 
 
 @pytest.mark.parametrize(
@@ -75,7 +77,7 @@ def test_what_is_set_reaches_the_core() -> None:
     [
         ("[serve]", "serve", "did you mean server?"),
         ("[server]\nlissten = 'a:1'", "server.lissten", "did you mean listen?"),
-        ("[policy.habits]\nclam = 0.5", "policy.habits.clam", "did you mean calm?"),
+        ("[policy.engagement]\nclam = 0.5", "policy.engagement.clam", "did you mean calm?"),
         ("[log]\nlevel = 'loud'", "log.level", "debug, info, warning, error"),
         ("[server]\ntrusted_proxies = ['10.0.0.1/8']", "server.trusted_proxies", "10.0.0.0/28"),
         ("[server]\ntrusted_proxies = ['proxy']", "server.trusted_proxies", "10.0.0.0/28"),
@@ -104,8 +106,12 @@ def test_what_is_set_reaches_the_core() -> None:
         ("[lease]\nttl_s = nan", "lease.ttl_s", ""),
         ("[policy.rules]\nneeded = 6", "policy.rules.needed", "more than policy.rules.rounds"),
         ("[policy.rules]\nneeded = 2", "policy.rules.needed", "both guilty and not"),
-        ("[policy.rules]\ndecent = 9", "policy.rules.decent", "above policy.rules.excess"),
-        ("[policy.habits]\ncalm = 0.9", "policy.habits.calm", "not below policy.habits.engage"),
+        ("[policy.rules]\nacceptable = 9", "policy.rules.acceptable", "above policy.rules.excess"),
+        (
+            "[policy.engagement]\ncalm = 0.9",
+            "policy.engagement.calm",
+            "not below policy.engagement.engage",
+        ),
         ("[store]\nurl = 'mysql://a/b'", "store.url", "sqlite:///"),
         ("[store]\nurl = 'sqlite:////a'\nurl_file = '/b'", "store.url_file", "one of the two"),
         ("[server]\nlisten = 'localhost'", "server.listen", "no host:port"),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from rest_rig import SILVER, report
 
-from policer.decide.telemetry import Sight, seen
+from policer.decide.telemetry import HostTelemetry, seen
 from xtc.wire import Telemetry, decode_telemetry, encode
 
 if TYPE_CHECKING:
@@ -20,13 +20,13 @@ def simulate(rig: "Rig", *names: str) -> None:
     """Let daemons say that their routers are simulated."""
     for name in names:
         live = rig.fleet.host(name)
-        rig.fleet.put(replace(live, sight=replace(live.sight, simulated=True)))
+        rig.fleet.put(replace(live, telemetry=replace(live.telemetry, simulated=True)))
 
 
 @pytest.mark.parametrize("simulated", [True, False])
 def test_telemetry_tells_and_the_policer_remembers(simulated: bool) -> None:
     told = decode_telemetry(encode(Telemetry(900.0, 1, (), simulated=simulated)))
-    assert seen(Sight(), told, 5.0, 1e5).simulated is simulated
+    assert seen(HostTelemetry(), told, 5.0, 1e5).simulated is simulated
 
 
 def test_an_older_daemon_is_a_real_one() -> None:
@@ -35,8 +35,8 @@ def test_an_older_daemon_is_a_real_one() -> None:
 
 
 def test_a_host_that_is_not_believed_stays_what_it_was() -> None:
-    sight = seen(Sight(), Telemetry(900.0, 1, (), simulated=True), 5.0, 1e5)
-    doubtful = seen(sight, Telemetry(float("inf"), 2, ()), 6.0, 1e5)
+    telemetry = seen(HostTelemetry(), Telemetry(900.0, 1, (), simulated=True), 5.0, 1e5)
+    doubtful = seen(telemetry, Telemetry(float("inf"), 2, ()), 6.0, 1e5)
     assert doubtful.distrust
     assert doubtful.simulated
 

@@ -136,7 +136,7 @@ def test_only_the_kinds_that_were_chosen_are_told(store: Store) -> None:
         made = hook(store, here, "brake", "gone")
         happen(store, "no")
         happen(store, "yes", kind="brake")
-        happen(store, "no", kind="let_go")
+        happen(store, "no", kind="released")
         happen(store, "yes too", kind="gone")
         with running(store):
             wait(lambda: store.webhooks.get(made.id).position == 4)

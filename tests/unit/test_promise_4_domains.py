@@ -11,7 +11,7 @@ from libvirt_rig import LibvirtRig, plan
 from virt_rig import idle_threads, until
 
 from xtc.libvirt import pool
-from xtc.libvirt.mailbox import SLOW_AT_ONCE, WORKERS, Board
+from xtc.libvirt.mailbox import SLOW_AT_ONCE, WORKERS, Mailbox
 from xtc.libvirt.quarantine import BACKOFF_S
 from xtc.libvirt.session import CALL_DEADLINE_S
 from xtc.modes import Mode
@@ -36,8 +36,8 @@ def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LibvirtRig]
     rig.end()
 
 
-def board(rig: LibvirtRig) -> Board:
-    return rig.hypervisors._sessions[URI]._board
+def mailbox(rig: LibvirtRig) -> Mailbox:
+    return rig.hypervisors._sessions[URI]._mailbox
 
 
 def hang(rig: LibvirtRig, call: str, names: list[str]) -> None:
@@ -49,7 +49,7 @@ def hang(rig: LibvirtRig, call: str, names: list[str]) -> None:
 
 def thaw(rig: LibvirtRig) -> None:
     rig.hosts[URI].thaw()
-    until(board(rig), lambda: not board(rig)._lost)
+    until(mailbox(rig), lambda: not mailbox(rig)._lost)
     rig.partly = ()
     rig.answers()
 
@@ -91,7 +91,7 @@ def test_while_all_hang_nothing_piles_up_and_all_come_back(rig: LibvirtRig, call
     for name in every:
         assert rig.report(name).mode is Mode.CLOSED_LOOP
         assert rig.holds(name, 40e3)
-    until(board(rig), lambda: idle_threads() == 1 + WORKERS)
+    until(mailbox(rig), lambda: idle_threads() == 1 + WORKERS)
 
 
 def test_a_domain_that_hangs_is_called_once(rig: LibvirtRig) -> None:
@@ -109,11 +109,11 @@ def test_a_domain_whose_calls_fail_after_a_hang_is_tried_less_and_less(rig: Libv
     for rest in (0.0, *BACKOFF_S):
         # The call that hangs fails, and the next will hang.
         rig.hosts[URI].fail("vr0", "info", error=timed_out, thawed=threading.Event())
-        until(board(rig), lambda: not board(rig)._lost)
+        until(mailbox(rig), lambda: not mailbox(rig)._lost)
         assert rest <= periods_until_it_hangs(rig) <= rest + 2
         rig.tick(int(CALL_DEADLINE_S) + 2)
     rig.hosts[URI].thaw()
-    until(board(rig), lambda: not board(rig)._lost)
+    until(mailbox(rig), lambda: not mailbox(rig)._lost)
     rig.tick(int(BACKOFF_S[-1]) + 36)
     assert rig.report("vr0").mode is Mode.CLOSED_LOOP
 
@@ -145,7 +145,7 @@ def test_slow_domains_take_few_hands(rig: LibvirtRig) -> None:
         assert host.hanging == hanging
         assert rig.report(HEALTHY).mode is Mode.CLOSED_LOOP
         thaw(rig)
-    assert board(rig)._lost == {}
+    assert mailbox(rig)._lost == {}
 
 
 def test_another_domains_release_is_in_no_doubt(rig: LibvirtRig) -> None:

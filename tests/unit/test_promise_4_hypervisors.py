@@ -122,10 +122,10 @@ def test_a_libvirtd_that_is_away_delays_no_other_and_is_found_again(
 
 def test_one_domain_that_hangs_delays_no_other_of_its_hypervisor(rig: LibvirtRig) -> None:
     rig.hosts[BAD].freeze("gold")
-    uuid, board = rig.guest("silver").uuid, rig.hypervisors._sessions[BAD]._board
+    uuid, mailbox = rig.guest("silver").uuid, rig.hypervisors._sessions[BAD]._mailbox
     for _ in range(10):
         rig.tick(1, hung=(BAD,))
-        until(board, lambda: uuid not in board._asked)
+        until(mailbox, lambda: uuid not in mailbox._asked)
     assert rig.report("gold").mode is not Mode.CLOSED_LOOP
     assert rig.report("silver").mode is Mode.CLOSED_LOOP
 

@@ -15,7 +15,7 @@ from xtc.daemon import build as assemble
 from xtc.daemon.build import release_all
 from xtc.libvirt import pool
 from xtc.libvirt.hypervisors import Hypervisors
-from xtc.libvirt.mailbox import Board
+from xtc.libvirt.mailbox import Mailbox
 from xtc.state.journal import Journal
 
 XEN, LXC = "xen:///system", "lxc:///system"
@@ -41,7 +41,7 @@ def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LibvirtRig
     yield rig
     for host in hosts.values():
         host.thaw()
-    until(Board(rig.clock), lambda: idle_threads() == 0)
+    until(Mailbox(rig.clock), lambda: idle_threads() == 0)
 
 
 def entries(rig: LibvirtRig) -> set[str]:

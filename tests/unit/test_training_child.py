@@ -78,7 +78,7 @@ def test_what_a_program_left_behind_keeps_open_is_not_waited_for() -> None:
 
 
 def test_the_end_of_standard_input_ends_a_tethered_command() -> None:
-    ended, watcher = stopped(child.tethered((sys.executable, "-c", MEEK)), 60.0)
+    ended, watcher = stopped(child.bound_to_parent((sys.executable, "-c", MEEK)), 60.0)
     assert watcher.lines[1:] == ["ends"]
     assert ended.code == 3
 
@@ -90,17 +90,19 @@ def test_sigterm_ends_what_does_not_follow_its_standard_input() -> None:
 
 
 def test_sigkill_ends_what_ignores_sigterm() -> None:
-    stopped(child.tethered((sys.executable, "-c", STUBBORN)), 0.1)
+    stopped(child.bound_to_parent((sys.executable, "-c", STUBBORN)), 0.1)
 
 
 def test_a_tethered_command_runs_to_its_end_and_keeps_its_exit_code() -> None:
-    words = child.tethered(("sh", "-c", 'printf "%s" "$1" >&2; exit 7', "sh", "a  'b\" $HOME;"))
+    words = child.bound_to_parent(
+        ("sh", "-c", 'printf "%s" "$1" >&2; exit 7', "sh", "a  'b\" $HOME;")
+    )
     ended = child.run(words, stop=never)
     assert (ended.code, ended.lines) == (7, ["a  'b\" $HOME;"])
 
 
 def test_without_a_standard_input_a_command_runs_untethered() -> None:
-    words = child.tethered(("sh", "-c", "echo runs >&2"))
+    words = child.bound_to_parent(("sh", "-c", "echo runs >&2"))
     ended = child.run(("sh", "-c", 'exec "$@" </dev/null', "sh", *words), stop=never)
     assert (ended.code, ended.lines) == (0, ["runs"])
 

@@ -113,7 +113,7 @@ def test_a_real_sweep_of_a_hinge_is_fitted_and_explained() -> None:
 
 def test_the_steps_of_that_sweep_show_that_its_host_did_not_keep_its_speed() -> None:
     """Its step visits at 110 % forward 201 to 243 kp/s."""
-    found = fit(read_csv(LAB)).wander
+    found = fit(read_csv(LAB)).variation
     assert found is not None
     assert found.sure
     assert found.low < 0.05 < found.high

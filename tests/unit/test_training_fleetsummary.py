@@ -87,7 +87,7 @@ def test_hosts_of_another_cpu_are_not_compared(summary: Summary) -> None:
 def test_a_refused_fit_keeps_its_row_with_the_reason(summary: Summary) -> None:
     (row,) = [row for row in summary.hosts if row.name == "short"]
     assert row.verdict.startswith("refused: steady samples at")
-    assert (row.usable, row.top_pps, row.noise, row.wander) == (False, None, None, None)
+    assert (row.usable, row.top_pps, row.noise, row.variation) == (False, None, None, None)
 
 
 def test_the_summary_is_json(summary: Summary) -> None:

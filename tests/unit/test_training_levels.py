@@ -17,13 +17,13 @@ def visited(
     """Return what two visits of each cap and eight more of two of them say; logs are 1, 2, ..."""
     chance = random.Random(seed)
     order = [*chance.sample(range(CAPS), CAPS), *chance.sample(range(CAPS), CAPS), *[5, 9] * 4]
-    error, wander, visits = noise / math.sqrt(SAMPLES), chance.gauss(0, drift), list[Visit]()
+    error, variation, visits = noise / math.sqrt(SAMPLES), chance.gauss(0, drift), list[Visit]()
     middle = DWELL * len(order) / 2
     for number, level in enumerate(order):
         kept = 0.95**DWELL
-        wander = kept * wander + math.sqrt(1 - kept**2) * chance.gauss(0, drift)
+        variation = kept * variation + math.sqrt(1 - kept**2) * chance.gauss(0, drift)
         at = DWELL * number + DWELL / 2
-        speed = visit * chance.gauss(0, 1) + wander + trend * (at / middle - 1) / 2
+        speed = visit * chance.gauss(0, 1) + variation + trend * (at / middle - 1) / 2
         visits.append(Visit(at, level, 1.0 + level + speed + error * chance.gauss(0, 1)))
     return levels_of(visits, error**2 * np.eye(len(visits)), middle)
 

@@ -49,7 +49,7 @@ def test_its_file_says_how_well_the_curve_is_known(tmp_path: Path) -> None:
 
 
 def test_a_host_of_unknown_changes_is_taken_to_be_like_most() -> None:
-    known = uncertainty_of(msgspec.structs.replace(FIT, wander=None))
+    known = uncertainty_of(msgspec.structs.replace(FIT, variation=None))
     assert (known.speed_sd, known.trend) == (USUAL, 0.0)
 
 

@@ -15,7 +15,7 @@ from training_rig import Router, router, swept
 from common.units import PacketsPerSecond
 from models import HostModel, ThroughputCurve, bundled_host
 from training.recording.recording import Recording, Sample
-from training.recording.sweep_model import Aims, Known, Span, aims_for, noise_of, visits_of
+from training.recording.sweep_model import Known, Span, SweepPlan, aims_for, noise_of, visits_of
 from training.sweep.planner import Request, enough, most_left, next_request
 
 HOSTS = ("paper", "hinge", "log")
@@ -138,7 +138,7 @@ def test_every_cap_is_visited_twice_and_no_more_where_visits_agree(tmp_path: Pat
     assert max(counts.values()) <= 3  # the steps begin from one of them
 
 
-def wandering(seed: int) -> Callable[[int], float]:
+def varying(seed: int) -> Callable[[int], float]:
     """Return a speed that keeps changing by some 8 %, slowly beside a visit."""
     chance, speeds = random.Random(seed), [1.0]
     for _ in range(400):
@@ -148,7 +148,7 @@ def wandering(seed: int) -> Callable[[int], float]:
 
 def test_where_the_speed_drifts_the_whole_budget_goes_to_averaging_it(tmp_path: Path) -> None:
     simulated = router("hinge", noise=0.01)
-    simulated.drift = wandering(1)
+    simulated.drift = varying(1)
     recording = swept(simulated, tmp_path / "sweep.csv")
     assert 290 <= simulated.samples <= 300
     assert min(map(len, visits_by_cap(recording).values())) >= 2
@@ -159,7 +159,7 @@ def test_visiting_again_makes_the_curve_of_a_drifting_host_better(tmp_path: Path
     once, again = [], []
     for seed in range(20):
         simulated = router("hinge", noise=0.01)
-        simulated.drift = wandering(seed)
+        simulated.drift = varying(seed)
         recording = swept(simulated, tmp_path / f"{seed}.csv")
         first = {numbers[0] for numbers in visits_by_cap(recording).values()}
         kept = tuple(s for s in recording.samples if s.visit in first)
@@ -288,11 +288,11 @@ def test_after_a_break_the_step_begins_from_a_settled_cap(tmp_path: Path) -> Non
     recording = swept(router("hinge"), tmp_path / "sweep.csv")
     second = [v for v in visits_of(recording.samples) if v.phase == "step"][1]
     part = [s for s in recording.samples if s.visit < second.number]
-    known = Known(visits_of(part), Span(0.01, 2.0), Aims(), fresh=True)
+    known = Known(visits_of(part), Span(0.01, 2.0), SweepPlan(), fresh=True)
     request = next_request(known, 200)
     assert request is not None
     assert (request.phase, request.settles) == ("steady", True)
-    going_on = next_request(Known(visits_of(part), Span(0.01, 2.0), Aims(), fresh=False), 200)
+    going_on = next_request(Known(visits_of(part), Span(0.01, 2.0), SweepPlan(), fresh=False), 200)
     assert going_on is not None
     assert going_on.phase == "step"
 

@@ -264,8 +264,8 @@ def test_what_to_expect_is_what_the_simulations_say(
 ) -> None:
     host = host_model(found, gains, recording.metadata)
     setpoints = setpoints_of(host, [])
-    assert found.wander is not None
-    runs = outlooks(host, "default", setpoints, noise=found.noise, speed=found.wander.speed)
+    assert found.variation is not None
+    runs = outlooks(host, "default", setpoints, noise=found.noise, speed=found.variation.speed)
     assert len(runs) == 5
     for setpoint, run in zip(setpoints, runs, strict=True):
         settled, error = run.settling_samples, run.mean_error

@@ -77,10 +77,10 @@ def test_held_out_caps_that_were_missed_are_told(found: Fit) -> None:
 
 
 def test_held_out_caps_that_a_changing_host_missed_ask_for_a_quiet_one(found: Fit) -> None:
-    assert found.wander is not None
-    changing = msgspec.structs.replace(found.wander, sure=True)
+    assert found.variation is not None
+    changing = msgspec.structs.replace(found.variation, sure=True)
     missed = (HeldOut(0.1, 10e3, 12e3),)
-    rough = msgspec.structs.replace(found, held_out=missed, wander=changing)
+    rough = msgspec.structs.replace(found, held_out=missed, variation=changing)
     (reason,) = verdict_on(rough).reasons
     assert "the host changed; keep other work off its CPUs, or give a --budget" in reason
 

@@ -58,7 +58,7 @@ def test_a_top_that_the_host_limits_is_said_to_be_the_hosts(printed: Printed) ->
 
 def test_what_would_have_shown_is_said_where_no_change_was_found(printed: Printed) -> None:
     recording = swept(SimulatedHost(Case(), 0))
-    found = fit(recording).wander
+    found = fit(recording).variation
     assert found is not None
     assert not found.sure
     wanted = f"no change found; {found.high * 100:.1f}% or more would have shown"
@@ -81,9 +81,9 @@ def found() -> Fit:
 
 @pytest.mark.parametrize(("caps", "words"), [(1, "1 cap that was"), (2, "2 caps that were")])
 def test_one_cap_visited_again_is_no_caps(found: Fit, caps: int, words: str) -> None:
-    assert found.wander is not None
-    wander = msgspec.structs.replace(found.wander, caps=caps)
-    said = " ".join(plain_words(msgspec.structs.replace(found, wander=wander)))
+    assert found.variation is not None
+    variation = msgspec.structs.replace(found.variation, caps=caps)
+    said = " ".join(plain_words(msgspec.structs.replace(found, variation=variation)))
     assert f"by {words} visited" in said
     assert "1 caps" not in said
 

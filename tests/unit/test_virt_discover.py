@@ -20,7 +20,7 @@ from xtc.libvirt import discover
 from xtc.libvirt.api import Api
 from xtc.libvirt.discover import Candidate, candidate, look
 from xtc.libvirt.domains import DomainView, HostView
-from xtc.libvirt.mailbox import Board
+from xtc.libvirt.mailbox import Mailbox
 from xtc.libvirt.metadata import URI, mark_of
 from xtc.spec import LibvirtSpec
 
@@ -34,7 +34,7 @@ def host() -> Iterator[FakeHost]:
     host.add("gold", vcpus=2, nics=2)
     yield host
     host.thaw()
-    until(Board(FakeClock()), lambda: idle_threads() == 0)
+    until(Mailbox(FakeClock()), lambda: idle_threads() == 0)
 
 
 def found(host: FakeHost, name: str = "gold") -> Candidate:

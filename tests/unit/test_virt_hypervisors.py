@@ -14,7 +14,7 @@ from xtc.errors import ActuatorError, Gone, Permanent, Transient, Unsupported
 from xtc.libvirt import pool
 from xtc.libvirt.api import Api
 from xtc.libvirt.hypervisors import LEAST_LEAD_S, ConnectionState, Hypervisors
-from xtc.libvirt.mailbox import Board
+from xtc.libvirt.mailbox import Mailbox
 from xtc.libvirt.metadata import URI, mark_of
 from xtc.measure.collector import Binding
 from xtc.spec import LibvirtOriginal, LibvirtSpec, SimulatedSpec
@@ -46,11 +46,11 @@ class Scene:
         for session in self.hypervisors._sessions.values():
             quiet(session)
 
-    def board(self, uri: str = XEN) -> Board:
-        return self.hypervisors._sessions[uri]._board
+    def mailbox(self, uri: str = XEN) -> Mailbox:
+        return self.hypervisors._sessions[uri]._mailbox
 
     def until(self, holds: Callable[[], bool], uri: str = XEN) -> None:
-        until(self.board(uri), holds)
+        until(self.mailbox(uri), holds)
 
     def restart(self, name: str) -> None:
         before = self.xen.guests[name].domid
@@ -74,12 +74,12 @@ def scene(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
     monkeypatch.setattr(pool, "BACKOFF_S", (0.01,))
     scene = Scene()
     yield scene
-    boards = [session._board for session in scene.hypervisors._sessions.values()]
+    boards = [session._mailbox for session in scene.hypervisors._sessions.values()]
     scene.xen.thaw()
     scene.qemu.thaw()
     scene.hypervisors.close()
-    for board in boards:
-        until(board, lambda: idle_threads() == 0)
+    for mailbox in boards:
+        until(mailbox, lambda: idle_threads() == 0)
 
 
 def test_a_name_and_a_uuid_of_one_domain_are_one_place(scene: Scene) -> None:
@@ -275,7 +275,7 @@ def test_a_marked_domain_is_known_as_such(scene: Scene) -> None:
 
 def test_a_uri_that_is_used_no_more_is_let_go(scene: Scene) -> None:
     scene.use(GOLD, VM)
-    old = scene.board(QEMU)
+    old = scene.mailbox(QEMU)
     scene.use(GOLD)
     until(old, lambda: not [c for c in scene.qemu.connections if c.alive])
     assert [state.uri for state in scene.hypervisors.states()] == [XEN]

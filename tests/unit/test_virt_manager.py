@@ -85,7 +85,7 @@ def test_xen_alternates_between_whole_percents(tmp_path: Path) -> None:
         assert 0 < slot < 10
         rig.tick(1)
         assert rig.report("gold").problem == ""
-        assert not managed.keeper.yielded
+        assert not managed.controller.yielded
     finally:
         rig.end()
 
@@ -115,7 +115,7 @@ def test_a_change_right_before_the_first_cap_is_the_original(unheld: Scene) -> N
     unheld.tick(1)
     unheld.meddle(-1)  # xtc has not looked since
     unheld.ask(Activate("gold", 20e3))
-    assert unheld.manager.routers["gold"].keeper.original.parameters == meddled
+    assert unheld.manager.routers["gold"].controller.original.parameters == meddled
     unheld.tick(8)
     assert unheld.holds("gold", 20e3)
     assert unheld.report("gold").problem == ""
@@ -128,7 +128,7 @@ def test_an_operator_who_resumes_has_it_held_again(rig: Scene) -> None:
     for _ in range(MAX_CONFLICTS):
         rig.meddle(9_000)
         rig.tick(2)
-    assert rig.manager.routers["gold"].keeper.yielded
+    assert rig.manager.routers["gold"].controller.yielded
     rig.ask(Resume("gold"))
     rig.tick(6)
     assert rig.holds("gold", 20e3)
@@ -139,7 +139,7 @@ def test_our_own_caps_are_no_foreign_changes(rig: Scene) -> None:
         rig.ask(Activate("gold", setpoint))
         rig.tick(2)
     rig.tick(4)
-    assert rig.manager.routers["gold"].keeper._conflicts == []
+    assert rig.manager.routers["gold"].controller._conflicts == []
     assert rig.holds("gold", 40e3)
 
 
@@ -217,7 +217,7 @@ def test_a_router_that_is_held_again_while_it_is_released_is_nobody_elses(rig: S
         rig.tick(6)
         assert rig.holds("gold", 20e3)
         assert rig.report("gold").problem == ""
-    assert rig.manager.routers["gold"].keeper._conflicts == []
+    assert rig.manager.routers["gold"].controller._conflicts == []
     assert rig.entry("gold") == rig.mark("gold") == FREE
 
 

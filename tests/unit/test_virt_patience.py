@@ -4,10 +4,10 @@ import pytest
 
 from common.clock import FakeClock
 from common.units import Seconds
-from xtc.libvirt.budget import Patience
+from xtc.libvirt.budget import Budget
 
 
-def waits(patience: Patience, clock: FakeClock, took: float) -> float:
+def waits(patience: Budget, clock: FakeClock, took: float) -> float:
     """Spend; return how long the wait was allowed to be."""
     allowed: list[Seconds] = []
 
@@ -21,7 +21,7 @@ def waits(patience: Patience, clock: FakeClock, took: float) -> float:
 
 def test_it_is_spent_by_who_waits_first_and_refilled() -> None:
     clock = FakeClock()
-    patience = Patience(clock, Seconds(0.3))
+    patience = Budget(clock, Seconds(0.3))
     assert [waits(patience, clock, 0.1) for _ in range(5)] == pytest.approx([0.3, 0.2, 0.1, 0, 0])
     patience.refill()
     assert waits(patience, clock, 0.5) == pytest.approx(0.3)
@@ -31,7 +31,7 @@ def test_it_is_spent_by_who_waits_first_and_refilled() -> None:
 
 def test_a_wait_that_overruns_leaves_nothing_owed() -> None:
     clock = FakeClock()
-    patience = Patience(clock, Seconds(0.3))
+    patience = Budget(clock, Seconds(0.3))
     patience.spend(lambda _most: clock.sleep(Seconds(9.0)))
     assert waits(patience, clock, 0.1) == 0.0
     patience.refill()

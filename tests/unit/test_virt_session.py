@@ -12,8 +12,7 @@ from virt_rig import Running, idle_threads, quiet, running, until
 from common.clock import FakeClock, MonotonicClock
 from common.units import Seconds
 from xtc.errors import Denied, Gone, Transient, Unsupported
-from xtc.libvirt import mailbox as board
-from xtc.libvirt import pool, session
+from xtc.libvirt import mailbox, pool, session
 from xtc.libvirt.api import Api
 from xtc.libvirt.domains import Order
 from xtc.libvirt.mailbox import WORKERS
@@ -41,7 +40,7 @@ def host(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> FakeHost:
 @pytest.fixture
 def scene(host: FakeHost, clock: FakeClock) -> Iterator[Running]:
     with running(host, clock) as scene:
-        until(scene.board, lambda: scene.known("gold") and scene.known("silver"))
+        until(scene.mailbox, lambda: scene.known("gold") and scene.known("silver"))
         quiet(scene.session)
         yield scene
 
@@ -79,7 +78,7 @@ def test_settling_tells_of_the_others_where_some_hang(
     host: FakeHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session, "SETTLE_STEP_S", Seconds(0.01))
-    monkeypatch.setattr(board, "OVERDUE_S", Seconds(0.005))
+    monkeypatch.setattr(mailbox, "OVERDUE_S", Seconds(0.005))
     hanging = [f"vr{number}" for number in range(WORKERS + 1)]
     host.guests = {}
     for name in (*hanging, "gold"):
@@ -124,20 +123,20 @@ def test_a_refused_order_says_why(scene: Running) -> None:
 def test_a_restarted_domain_is_known_by_its_event(scene: Running) -> None:
     before = scene.view("gold").domid
     scene.host.restart("gold")
-    until(scene.board, lambda: scene.known("gold") and scene.view("gold").domid > before)
+    until(scene.mailbox, lambda: scene.known("gold") and scene.view("gold").domid > before)
     assert scene.view("gold").interfaces == (f"vif{scene.view('gold').domid}.0",)
 
 
 def test_a_stopped_domain_is_known_by_its_event(scene: Running) -> None:
     scene.host.destroy("gold")
-    until(scene.board, lambda: not scene.view("gold").active)
+    until(scene.mailbox, lambda: not scene.view("gold").active)
     assert scene.view("silver").active
 
 
 def test_a_new_domain_is_known_by_its_event(scene: Running) -> None:
     before = scene.session.version
     scene.host.add("bronze")
-    until(scene.board, lambda: scene.known("bronze"))
+    until(scene.mailbox, lambda: scene.known("bronze"))
     assert scene.session.version > before
 
 
@@ -145,9 +144,9 @@ def test_a_plugged_interface_is_known_by_its_event(clock: FakeClock) -> None:
     host = FakeHost("QEMU", clock)
     host.add("gold")
     with running(host, clock) as scene:
-        until(scene.board, lambda: scene.known("gold"))
+        until(scene.mailbox, lambda: scene.known("gold"))
         host.plug("gold")
-        until(scene.board, lambda: len(scene.view("gold").interfaces) == 2)
+        until(scene.mailbox, lambda: len(scene.view("gold").interfaces) == 2)
 
 
 def test_a_restart_without_an_event_is_found_by_looking_twice(scene: Running) -> None:
@@ -156,7 +155,7 @@ def test_a_restart_without_an_event_is_found_by_looking_twice(scene: Running) ->
     scene.host.restart("gold")
     scene.look("gold")
     scene.session.ask()
-    until(scene.board, lambda: scene.known("gold") and scene.view("gold").domid > before)
+    until(scene.mailbox, lambda: scene.known("gold") and scene.view("gold").domid > before)
 
 
 def test_surveys_come_without_events_too(
@@ -165,9 +164,9 @@ def test_surveys_come_without_events_too(
     monkeypatch.setattr(pool, "SURVEY_S", Seconds(0.01))
     host.silent = True
     with running(host, clock) as scene:
-        until(scene.board, lambda: scene.known("gold"))
+        until(scene.mailbox, lambda: scene.known("gold"))
         host.add("bronze")
-        until(scene.board, lambda: scene.known("bronze"))
+        until(scene.mailbox, lambda: scene.known("bronze"))
 
 
 # Drops.
@@ -175,23 +174,23 @@ def test_surveys_come_without_events_too(
 
 def test_after_a_crash_of_libvirtd_it_connects_and_listens_again(scene: Running) -> None:
     scene.host.crash()
-    until(scene.board, lambda: not scene.session.view.surveyed)
-    until(scene.board, lambda: scene.host.made("open") > 2)
+    until(scene.mailbox, lambda: not scene.session.view.surveyed)
+    until(scene.mailbox, lambda: scene.host.made("open") > 2)
     assert isinstance(scene.session.view.problem, Transient)
     scene.host.come_back()
-    until(scene.board, lambda: scene.known("gold"))
+    until(scene.mailbox, lambda: scene.known("gold"))
     before = scene.view("gold").domid
     scene.host.restart("gold")
-    until(scene.board, lambda: scene.known("gold") and scene.view("gold").domid > before)
+    until(scene.mailbox, lambda: scene.known("gold") and scene.view("gold").domid > before)
 
 
 def test_a_dropped_connection_leaves_nothing_behind(scene: Running) -> None:
     for _ in range(5):
         for connection in [c for c in scene.host.connections if c.alive]:
             connection.die()
-        until(scene.board, lambda: scene.host.living() == 1 + WORKERS)
-        until(scene.board, lambda: scene.known("gold"))
-    until(scene.board, lambda: idle_threads() == 1 + WORKERS)
+        until(scene.mailbox, lambda: scene.host.living() == 1 + WORKERS)
+        until(scene.mailbox, lambda: scene.known("gold"))
+    until(scene.mailbox, lambda: idle_threads() == 1 + WORKERS)
     dead = [connection for connection in scene.host.connections if not connection.alive]
     assert not any(connection.close_callbacks or connection.listeners for connection in dead)
 
@@ -201,7 +200,7 @@ def test_a_drop_in_the_middle_of_an_order_fails_it(scene: Running, drop: str) ->
     scene.host.fail("gold", "setSchedulerParametersFlags", drop=drop, times=1)
     given = order(scene, "gold", CAP, FREE)
     assert isinstance(scene.outcome("gold", given.number).error, Transient)
-    until(scene.board, lambda: scene.known("gold"))
+    until(scene.mailbox, lambda: scene.known("gold"))
     assert scene.view("gold").mark == FREE
     assert scene.view("gold").parameters["cap"] == cap(scene) == (0 if drop == "before" else 35)
 
@@ -212,7 +211,7 @@ def test_what_fails_while_connecting_is_tried_again(
 ) -> None:
     host.fail("*", call, error=FakeLibvirtError(1, "odd"), times=3)
     with running(host, clock) as scene:
-        until(scene.board, lambda: scene.known("gold"))
+        until(scene.mailbox, lambda: scene.known("gold"))
         assert host.made(call) > 3
 
 
@@ -224,13 +223,13 @@ def test_a_libvirt_that_lacks_something_is_used_all_the_same(
 ) -> None:
     host.fail("*", call, error=FakeLibvirtError(3, "not supported"))
     with running(host, clock) as scene:
-        until(scene.board, lambda: scene.known("gold"))
+        until(scene.mailbox, lambda: scene.known("gold"))
 
 
 def test_who_may_not_connect_is_told_why(host: FakeHost, clock: FakeClock) -> None:
     host.fail("*", "open", error=FakeLibvirtError(45, "authentication failed"))
     with running(host, clock) as scene:
-        until(scene.board, lambda: isinstance(scene.session.view.problem, Denied))
+        until(scene.mailbox, lambda: isinstance(scene.session.view.problem, Denied))
         assert isinstance(scene.session.view.problem, Denied)
 
 
@@ -271,7 +270,7 @@ def test_an_answer_that_does_not_come_makes_a_domain_stale(
     scene.session.ask()
     assert scene.session.is_stale(uuid)
     scene.host.thaw()
-    until(scene.board, lambda: not scene.session.is_stale(uuid))
+    until(scene.mailbox, lambda: not scene.session.is_stale(uuid))
 
 
 def test_a_hang_is_given_up_after_its_deadline(scene: Running, clock: FakeClock) -> None:
@@ -296,10 +295,10 @@ def test_after_a_hang_that_passed_all_are_known_and_obey(scene: Running, clock: 
     clock.sleep(OVERDUE)
     scene.session.supervise()
     scene.host.thaw()
-    until(scene.board, lambda: scene.known("gold") and scene.known("silver"))
+    until(scene.mailbox, lambda: scene.known("gold") and scene.known("silver"))
     given = order(scene, "gold", CAP, FREE)
     assert scene.outcome("gold", given.number).error is None
-    until(scene.board, lambda: idle_threads() == 1 + WORKERS)
+    until(scene.mailbox, lambda: idle_threads() == 1 + WORKERS)
 
 
 @pytest.mark.parametrize(
@@ -317,8 +316,8 @@ def test_pools_are_given_up_at_most_three_times_while_nothing_answers(
             scene.session.supervise()
             assert scene.session.given_up == min(pools, MAX_GIVEN_UP)
         host.thaw()
-        until(scene.board, lambda: scene.known("gold"))
-        until(scene.board, lambda: idle_threads() == 1 + WORKERS)
+        until(scene.mailbox, lambda: scene.known("gold"))
+        until(scene.mailbox, lambda: idle_threads() == 1 + WORKERS)
 
 
 @pytest.mark.parametrize("call", ["lookupByUUIDString", "info"])
@@ -334,8 +333,8 @@ def test_each_domain_that_hangs_is_given_up_once(
             scene.session.supervise()
             assert scene.session.given_up == 2
         host.thaw()
-        until(scene.board, lambda: scene.known("gold") and scene.known("silver"))
-        until(scene.board, lambda: idle_threads() == 1 + WORKERS)
+        until(scene.mailbox, lambda: scene.known("gold") and scene.known("silver"))
+        until(scene.mailbox, lambda: idle_threads() == 1 + WORKERS)
 
 
 def test_calls_that_came_back_do_not_count(scene: Running, clock: FakeClock) -> None:
@@ -347,17 +346,17 @@ def test_calls_that_came_back_do_not_count(scene: Running, clock: FakeClock) -> 
         scene.session.supervise()
         assert scene.session.given_up == number
         scene.host.thaw()
-        until(scene.board, lambda: scene.known("gold") and idle_threads() == 1 + WORKERS)
+        until(scene.mailbox, lambda: scene.known("gold") and idle_threads() == 1 + WORKERS)
 
 
 def test_a_close_that_hangs_is_given_up(scene: Running, clock: FakeClock) -> None:
     scene.host.freeze("*", "domainEventDeregisterAny")
     scene.host.fail("*", "listAllDomains", error=FakeLibvirtError(1, "odd"), times=1)
-    scene.board.note_change(None)
+    scene.mailbox.note_change(None)
     scene.host.wait_for_hang()
     clock.sleep(OVERDUE)
     scene.session.supervise()
-    until(scene.board, lambda: scene.known("gold"))
+    until(scene.mailbox, lambda: scene.known("gold"))
 
 
 def test_a_given_up_hand_does_nothing_more_after_it_thaws(scene: Running, clock: FakeClock) -> None:
@@ -373,7 +372,7 @@ def test_a_given_up_hand_does_nothing_more_after_it_thaws(scene: Running, clock:
     back = order(scene, "gold", FREE)
     scene.host.thaw()
     assert scene.outcome("gold", back.number).error is None
-    until(scene.board, lambda: idle_threads() == 1 + WORKERS)
+    until(scene.mailbox, lambda: idle_threads() == 1 + WORKERS)
     assert not scene.session.in_doubt(gold)
     assert (cap(scene), scene.host.guests["gold"].metadata) == (0, {})
     assert Call(stuck, "setSchedulerParametersFlags", "gold") not in scene.host.calls
@@ -411,7 +410,7 @@ def test_an_unforeseen_error_of_open_is_survived(
 ) -> None:
     host.fail("*", call, error=ValueError("on purpose"), times=2)
     with running(host, clock) as scene:
-        until(scene.board, lambda: scene.known("gold"))
+        until(scene.mailbox, lambda: scene.known("gold"))
     assert [entry["event"] for entry in logs].count("unexpected_error") == 2
 
 
@@ -424,5 +423,5 @@ def test_orders_for_a_domain_that_ended_say_so(scene: Running) -> None:
 
 def test_a_closed_session_has_no_threads(scene: Running) -> None:
     scene.session.close()
-    until(scene.board, lambda: idle_threads() == 0)
+    until(scene.mailbox, lambda: idle_threads() == 0)
     assert not [c for c in scene.host.connections if c.alive]

@@ -9,7 +9,7 @@ from virt_scenes import CAP, FREE, KINDS, WRITES, VisitScene, failed
 from common.units import Seconds
 from xtc.errors import Gone, Transient
 from xtc.libvirt.domain_ops import survey
-from xtc.libvirt.domains import Visit
+from xtc.libvirt.domains import Operation
 
 
 @pytest.fixture(params=["Xen", "QEMU", "LXC"])
@@ -183,7 +183,11 @@ def test_a_stopped_container_is_never_asked_for_its_scheduler() -> None:
     scene.host.destroy("gold")
     scene.host.calls.clear()
     stopped = replace(scene.listed, domid=-1)
-    for visit in (Visit(view), Visit(view, describe=True), Visit(stopped, describe=True)):
+    for visit in (
+        Operation(view),
+        Operation(view, describe=True),
+        Operation(stopped, describe=True),
+    ):
         scene.visitor.pay(visit)
     scene.pay(view, scene.order(CAP, 1, FREE))
     asked = scene.calls("schedulerType", "schedulerParametersFlags", WRITES[1])

@@ -7,7 +7,7 @@ from fake_guest import FakeLibvirtError
 from virt_scenes import CAP, FREE, KINDS, WRITES, XEN_CAP, XEN_FREE, VisitScene, failed
 
 from xtc.errors import ActuatorError, Denied, Gone, Permanent, Transient, Unsupported
-from xtc.libvirt.domains import Visit
+from xtc.libvirt.domains import Operation
 from xtc.libvirt.metadata import URI, mark_of
 
 
@@ -233,7 +233,7 @@ def test_who_is_not_heard_any_more_writes_nothing_more(
 ) -> None:
     view, answers = qemu.look(), iter(heard)
     visitor = replace(qemu.visitor, is_heard=lambda: next(answers, False))
-    _, outcome = visitor.pay(Visit(view, qemu.order(CAP, 1, FREE)))
+    _, outcome = visitor.pay(Operation(view, qemu.order(CAP, 1, FREE)))
     assert qemu.calls(*WRITES) == written
     assert outcome is not None
     assert isinstance(outcome.error, Transient) is (len(heard) < 2)

@@ -20,7 +20,7 @@ from xco_statistics_rig import (
 from xco import __version__
 from xco.cli.command import NobodyAnswersError, exit_code
 from xco.cli.main import app, main
-from xco.cli.status import Looker
+from xco.cli.status import StatusReader
 from xco.errors import (
     ConfigError,
     ControllerError,
@@ -395,7 +395,7 @@ def test_a_wrong_topology_where_nothing_runs_is_a_mistake(shell: Shell) -> None:
 
 def test_a_file_is_asked_again_while_top_goes_on(shell: Shell) -> None:
     shell.controller_runs()
-    looker = Looker(shell.folder / "xco.toml", ("controller",))
+    looker = StatusReader(shell.folder / "xco.toml", ("controller",))
     first = looker.look().controller
     (shell.folder / "topology.toml").write_text("[[")
     second = looker.look().controller

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     # scipy, control and matplotlib take seconds to load, and a sweep needs none of them: their
     # users are imported where they are called.
     from training.design.gains import Design, Loop
-    from training.fit.drift import Wander
+    from training.fit.drift import Variation
     from training.fit.fit import Fit
     from training.fit.interval import Interval
     from training.fit.verdict import Verdict
@@ -207,8 +207,8 @@ def _print_fit(found: "Fit", verdict: "Verdict") -> None:
         ("Eq. 1", f"R² {found.eq1.r_squared:.4f}; {why_missed(found)}"),
         ("noise of a sample", f"{found.noise * 100:.1f}%"),
     ]
-    if found.wander is not None:
-        rows.append(("host's speed", _wander(found.wander)))
+    if found.variation is not None:
+        rows.append(("host's speed", _variation(found.variation)))
     if held_out is not None:
         worst = found.held_out_worst or 0.0
         errors = f"median error {held_out * 100:.1f}%, worst {worst * 100:.1f}%"
@@ -223,12 +223,12 @@ def _print_fit(found: "Fit", verdict: "Verdict") -> None:
     _print_rows(rows)
 
 
-def _wander(wander: "Wander") -> str:
-    if not wander.sure:
-        return f"no change found; {wander.high * 100:.1f}% or more would have shown"
-    drift = f", {wander.trend * 100:+.0f}% from begin to end" if wander.drifts else ""
-    apart = f"visits up to {wander.span * 100:.0f}% apart"
-    return f"wandered by {wander.speed * 100:.1f}%{drift}; {apart}"
+def _variation(variation: "Variation") -> str:
+    if not variation.sure:
+        return f"no change found; {variation.high * 100:.1f}% or more would have shown"
+    drift = f", {variation.trend * 100:+.0f}% from begin to end" if variation.drifts else ""
+    apart = f"visits up to {variation.span * 100:.0f}% apart"
+    return f"varied by {variation.speed * 100:.1f}%{drift}; {apart}"
 
 
 def _top(found: "Fit") -> str:

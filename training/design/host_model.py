@@ -51,12 +51,12 @@ def uncertainty_of(fit: Fit) -> Uncertainty:
     If no cap was visited twice, the change of the host's speed is unknown; the mixed model's prior,
     which fits most hosts, stands in.
     """
-    wander = fit.wander
-    trend = wander.trend if wander is not None and wander.drifts else 0.0
+    variation = fit.variation
+    trend = variation.trend if variation is not None and variation.drifts else 0.0
     points = [point for point in fit.points if point.throughput_pps.value > 0]
     return Uncertainty(
         noise=min(fit.noise, 1.0),
-        speed_sd=USUAL if wander is None else min(wander.speed, 1.0),
+        speed_sd=USUAL if variation is None else min(variation.speed, 1.0),
         trend=min(max(trend, -1.0), 1.0),
         intervals=tuple((point.cap, *_ends(point.throughput_pps)) for point in points),
         top=_ends(fit.top),

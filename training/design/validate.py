@@ -141,7 +141,7 @@ def _simulated(
 def _speed(known: Uncertainty, run_number: int) -> float:
     """Return the host's speed in one of the runs: speeds are spread evenly over their range."""
     quantile = (run_number + 0.5) / RUNS
-    return max(1 + known.wander * statistics.NormalDist().inv_cdf(quantile), LEAST_SPEED)
+    return max(1 + known.variation * statistics.NormalDist().inv_cdf(quantile), LEAST_SPEED)
 
 
 def setpoints_of(model: HostModel, given: Sequence[float]) -> list[float]:

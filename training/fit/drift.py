@@ -13,7 +13,7 @@ from training.fit.means import VisitMean
 from training.fit.points import Curve
 
 
-class Wander(msgspec.Struct, frozen=True):
+class Variation(msgspec.Struct, frozen=True):
     """Spread of the visits of one cap; shares are of the cap's mean throughput."""
 
     speed: float
@@ -40,7 +40,7 @@ class Wander(msgspec.Struct, frozen=True):
         return abs(self.trend) > 2 * self.trend_error
 
 
-def wander_of(means: Sequence[VisitMean], curve: Curve) -> Wander | None:
+def variation_of(means: Sequence[VisitMean], curve: Curve) -> Variation | None:
     """Return how the host's speed varied; None if no cap below the top was visited twice."""
     groups: dict[float, list[float]] = {}
     for one in means:
@@ -50,7 +50,7 @@ def wander_of(means: Sequence[VisitMean], curve: Curve) -> Wander | None:
     if not again or curve.speed is None:
         return None
     speed = curve.speed
-    return Wander(
+    return Variation(
         speed=speed.sd,
         low=speed.low,
         high=speed.high,

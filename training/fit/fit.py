@@ -16,7 +16,7 @@ from models import InvalidModelError, ThroughputCurve
 from training.errors import UnfitError
 from training.fit import eq1
 from training.fit.cost import CostFit, cost_of
-from training.fit.drift import Wander, wander_of
+from training.fit.drift import Variation, variation_of
 from training.fit.dynamics import Dynamics, dynamics_of
 from training.fit.eq1 import Eq1, Line, Pair
 from training.fit.interval import Interval
@@ -90,7 +90,7 @@ class Fit(msgspec.Struct, frozen=True):
     held_out: tuple[HeldOut, ...] = ()
     loads: tuple[LoadEffect, ...] = ()
     """Effect of further offered rates on the curve."""
-    wander: Wander | None = None
+    variation: Variation | None = None
     """Change of the host's speed during the sweep; None if no cap was visited twice."""
     outliers: tuple[Outlier, ...] = ()
     """Outliers left out: samples far from the others of their visit."""
@@ -167,7 +167,7 @@ def _fitted(recording: Recording) -> Fit:
         shapes=_shapes(points),
         curve_r_squared=_explained(points, _of(samples, "steady")),
         held_out=_held_out(points, offered, curve.held_out),
-        wander=wander_of(means.visits, curve),
+        variation=variation_of(means.visits, curve),
         outliers=means.outliers,
         loads=loads,
         cost=cost,

@@ -76,7 +76,7 @@ def _missed(fit: Fit, missed: float) -> str:
     """Report which held-out caps the curve misses, and what to measure."""
     worst = format_cap(max(fit.held_out, key=lambda one: one.error).cap)
     words = f"caps that were held out are missed by {missed:.0%} (median; most at {worst})"
-    if fit.wander is not None and fit.wander.sure:
+    if fit.variation is not None and fit.variation.sure:
         return (
             f"{words}: the host changed; keep other work off its CPUs, or give a --budget twice "
             "as long, which visits each cap more often"
@@ -88,8 +88,8 @@ def _missed(fit: Fit, missed: float) -> str:
 
 
 def _cause(fit: Fit) -> str:
-    if fit.wander is not None and fit.wander.sure and fit.wander.speed > fit.noise / 2:
-        return f"the host's speed changed by {fit.wander.speed:.0%} from visit to visit"
+    if fit.variation is not None and fit.variation.sure and fit.variation.speed > fit.noise / 2:
+        return f"the host's speed changed by {fit.variation.speed:.0%} from visit to visit"
     return f"samples scatter by {fit.noise:.0%}"
 
 

@@ -58,7 +58,7 @@ class Ended:
     """Whether it was ended on request."""
 
 
-def tethered(words: Sequence[str]) -> tuple[str, ...]:
+def bound_to_parent(words: Sequence[str]) -> tuple[str, ...]:
     """Return a command that runs the words, and ends them when its standard input ends."""
     return ("sh", "-c", TETHER, "sh", *words)
 

@@ -8,7 +8,7 @@ import msgspec
 from common.output import counted
 from common.units import format_cap, format_rate
 from training.compare.relative import Ratio
-from training.fit.drift import Wander
+from training.fit.drift import Variation
 from training.fit.fit import Fit
 from training.fleet.plots import SMALL, draw_all, draw_one, style_of
 from training.fleet.run import HostFailure
@@ -178,14 +178,14 @@ def _ratio(ratio: Ratio) -> str:
 
 
 def _varies(row: HostRow) -> str:
-    return _wander(row.wander) if row.top_pps is not None else NONE
+    return _variation(row.variation) if row.top_pps is not None else NONE
 
 
-def _wander(wander: Wander | None) -> str:
+def _variation(variation: Variation | None) -> str:
     """Describe how much the speed of a host varied from one visit of a cap to another."""
-    if wander is None:
+    if variation is None:
         return "not known"
-    return f"{wander.speed:.1%}" if wander.sure else f"less than {wander.high:.1%}"
+    return f"{variation.speed:.1%}" if variation.sure else f"less than {variation.high:.1%}"
 
 
 def _curves(fits: Mapping[str, Fit]) -> Iterator[Markup]:

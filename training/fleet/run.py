@@ -129,7 +129,7 @@ class _HostRun:
             self._csv.replace(self._csv.with_name(f"{self._csv.name}.before"))
 
     def _sweep(self) -> None:
-        self._check(self._run(child.tethered(self._host.sweeping), on_line=self._tell), "")
+        self._check(self._run(child.bound_to_parent(self._host.sweeping), on_line=self._tell), "")
 
     def _fetch(self) -> None:
         ended = self._run(("cat", "--", self._host.remote_csv), most=MAX_BYTES)

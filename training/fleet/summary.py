@@ -11,7 +11,7 @@ from training.compare.relative import Ratio, relative_speed
 from training.design.gains import Design, design
 from training.design.host_model import b_of, host_model, lag_of
 from training.errors import TrainingError
-from training.fit.drift import Wander
+from training.fit.drift import Variation
 from training.fit.fit import Fit, fit
 from training.fit.interval import Interval
 from training.fit.verdict import verdict_on
@@ -60,7 +60,7 @@ class HostRow(msgspec.Struct, frozen=True):
     speed: Ratio | None = None
     noise: float | None = None
     """Standard deviation of a sample, as a share."""
-    wander: Wander | None = None
+    variation: Variation | None = None
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -179,5 +179,5 @@ def _row(
         reference=reference,
         speed=ratio,
         noise=fit.noise,
-        wander=fit.wander,
+        variation=fit.variation,
     )

@@ -50,7 +50,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Aims:
+class SweepPlan:
     """Targets of a sweep, and its number of samples."""
 
     samples: int = 300
@@ -77,7 +77,7 @@ class Aims:
     """The caps to measure, in CPUs and rising, next to the uncapped router; empty is a sweep."""
 
 
-def aims_for(samples: int, loads: Sequence[float | Traffic] = ()) -> Aims:
+def aims_for(samples: int, loads: Sequence[float | Traffic] = ()) -> SweepPlan:
     """Return the targets for a number of samples; from 240 on they are complete.
 
     Each further load takes its share first; a number is a rate of packets of unspecified size.
@@ -92,14 +92,14 @@ def least_for_caps(count: int) -> int:
     return _samples_for_caps(count, FEWEST_SAMPLES)
 
 
-def aims_for_caps(samples: int, caps: Sequence[float]) -> Aims:
+def aims_for_caps(samples: int, caps: Sequence[float]) -> SweepPlan:
     """Return the targets for a few given caps; more samples allow more visits."""
     only = tuple(sorted(set(caps)))
     lengths = range(FEWEST_SAMPLES, MOST_SAMPLES + 1)
     fitting = [n for n in lengths if _samples_for_caps(len(only), n) <= samples]
     each = max(fitting, default=FEWEST_SAMPLES)
     passes = (samples - 1 - each) // (len(only) * (WAIT + each))
-    return Aims(
+    return SweepPlan(
         samples,
         at_least=each,
         at_most=each,
@@ -114,11 +114,11 @@ def _samples_for_caps(count: int, each: int) -> int:
     return 1 + each + PASSES * count * (WAIT + each)
 
 
-def _aims_without_loads(samples: int) -> Aims:
+def _aims_without_loads(samples: int) -> SweepPlan:
     if samples >= ENOUGH:
-        return Aims(samples, visits=VISITS * samples // ENOUGH)
+        return SweepPlan(samples, visits=VISITS * samples // ENOUGH)
     least = 3 if samples >= 90 else 2
-    return Aims(
+    return SweepPlan(
         samples,
         at_least=least,
         at_most=min(8, max(least, samples // 20)),
@@ -166,7 +166,7 @@ class Known:
 
     visits: tuple[Visit, ...]
     span: Span
-    aims: Aims
+    aims: SweepPlan
     fresh: bool = True
     """Whether this run has not measured anything yet, so that no cap is in force."""
     waits: int = 2

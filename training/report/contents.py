@@ -87,7 +87,7 @@ def corrected(recording: Recording, fit: Fit) -> tuple[Corrected, ...]:
 
 def speed_of(fit: Fit) -> float:
     """Return the host's change of speed from visit to visit, as a share; 0 if unknown."""
-    return 0.0 if fit.wander is None else fit.wander.speed
+    return 0.0 if fit.variation is None else fit.variation.speed
 
 
 def expectations(host: HostModel, fit: Fit) -> tuple[Outlook, ...]:

@@ -25,7 +25,7 @@ POOR = 0.95
 """R² of Eq. 1 below which the gains designed from it are a rough guess."""
 CHANCE = 0.05
 """A lack of fit with a larger probability under noise counts as none."""
-WANDERED = 0.03
+VARIED = 0.03
 """A host with a speed that changes by more than this (standard deviation) has no single curve."""
 STRAIGHT = 0.25
 """Largest distance of the curve's first slope from the line to zero for that line to be
@@ -45,7 +45,7 @@ def plain_words(fit: Fit) -> list[str]:
         _dynamics(fit),
         _eq1(fit),
         _noise(fit),
-        *_wander(fit),
+        *_variation(fit),
         _held_out(fit),
         *_outliers(fit),
     ]
@@ -192,28 +192,28 @@ def _noise(fit: Fit) -> str:
     )
 
 
-def _wander(fit: Fit) -> Iterator[str]:
+def _variation(fit: Fit) -> Iterator[str]:
     """Say how far the host's speed changed between visits of one cap."""
-    wander = fit.wander
-    if wander is None:
+    variation = fit.variation
+    if variation is None:
         return
-    caps = "1 cap that was" if wander.caps == 1 else f"{wander.caps} caps that were"
-    visits = f"{caps} visited {wander.visits} times in all"
-    if not wander.sure:
+    caps = "1 cap that was" if variation.caps == 1 else f"{variation.caps} caps that were"
+    visits = f"{caps} visited {variation.visits} times in all"
+    if not variation.sure:
         yield (
-            f"No change of the host's speed was found, by {visits}; one of {wander.high:.1%} or "
+            f"No change of the host's speed was found, by {visits}; one of {variation.high:.1%} or "
             "more (standard deviation) would have shown."
         )
         return
     yield (
-        f"The host's speed wandered by {wander.speed:.1%} (standard deviation, 95 % interval "
-        f"{wander.low:.1%} to {wander.high:.1%}, by {visits}); two visits of one cap were up to "
-        f"{wander.span:.0%} apart. No curve foretells better."
+        f"The host's speed varied by {variation.speed:.1%} (standard deviation, 95 % interval "
+        f"{variation.low:.1%} to {variation.high:.1%}, from {visits}); two visits of one cap were "
+        f"up to {variation.span:.0%} apart. No curve predicts better."
     )
-    if wander.drifts:
+    if variation.drifts:
         yield (
-            f"From begin to end of the sweep it changed by {wander.trend:+.1%} "
-            f"(± {2 * wander.trend_error:.1%}); the curve is that of the middle."
+            f"From begin to end of the sweep it changed by {variation.trend:+.1%} "
+            f"(± {2 * variation.trend_error:.1%}); the curve is that of the middle."
         )
 
 
@@ -253,7 +253,7 @@ def _of_curve(recording: Recording, fit: Fit) -> Iterator[str]:
             f"Samples scatter by {fit.noise:.0%}: look for other work on the host's CPUs, or "
             "use a longer period."
         )
-    if wandered(fit):
+    if varied(fit):
         yield (
             "The host did not run at one speed while it was swept: other work shares its CPUs, or "
             "their clock changes. Sweep again when it is quiet; the default law follows the host "
@@ -271,13 +271,13 @@ def _of_curve(recording: Recording, fit: Fit) -> Iterator[str]:
         )
 
 
-def wandered(fit: Fit) -> bool:
+def varied(fit: Fit) -> bool:
     """Whether the host's speed changed by more than a curve may be wrong."""
-    return fit.wander is not None and fit.wander.sure and fit.wander.speed > WANDERED
+    return fit.variation is not None and fit.variation.sure and fit.variation.speed > VARIED
 
 
 def _why_held_out(fit: Fit) -> str:
-    if wandered(fit):
+    if varied(fit):
         return "the host's speed changed during the sweep"
     return "the host changed during the sweep, or has a bend between two caps"
 

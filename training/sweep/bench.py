@@ -20,7 +20,7 @@ from xtc.config.plan import RouterPlan
 from xtc.control.binding import binds
 from xtc.errors import Gone, Permanent
 from xtc.libvirt.hypervisors import Hypervisors
-from xtc.manager.cap import CapView, Keeper
+from xtc.manager.cap import CapController, CapView
 from xtc.manager.router import OpenActuator
 from xtc.spec import ActuatorSpec, DeadlineSpec, Original
 from xtc.state.journal import Entry, Journal, Ledger
@@ -113,7 +113,7 @@ class Bench:
         self._journal, self._hypervisors = OwnPart(journal, plan.spec), hypervisors
         self._open_actuator = open_actuator
         self._actuator: Actuator | None = None
-        self._keeper = Keeper(plan.spec, self._open)
+        self._controller = CapController(plan.spec, self._open)
         self._wanted: CapFraction | None = None
         self._underway = False
         """Whether the last period ended before the cap was in force."""
@@ -124,12 +124,12 @@ class Bench:
 
     def __enter__(self) -> Self:
         clear(self._plan, self._journal, self._open_actuator, self._watch, self._hypervisors)
-        self._retried(self._keeper.prepare)
+        self._retried(self._controller.prepare)
         self._remember()
         return self
 
     def __exit__(self, *_: object) -> None:
-        restored(self._plan.name, self._keeper, self._watch, self._hypervisors)
+        restored(self._plan.name, self._controller, self._watch, self._hypervisors)
         self._journal.store(replace(self._journal.ledger, entries={}))
 
     def _remember(self) -> bool:
@@ -138,7 +138,7 @@ class Bench:
         Raises:
             JournalError: the disk is full or read-only.
         """
-        original = self._keeper.original
+        original = self._controller.original
         assert original is not None  # prepare() has captured it
         entry = Entry(self._plan.spec, original)
         if entry in self._journal.ledger.entries.values():
@@ -148,11 +148,15 @@ class Bench:
 
     def _set(self, cap: CapFraction) -> None:
         """Write a cap once the current one is durable: it may have changed since the capture."""
-        if not self._keeper.prepare():
+        if not self._controller.prepare():
             return
         self._remember()
-        if not self._keeper.set(cap) and self._keeper.original is not None and self._remember():
-            self._keeper.set(cap)
+        if (
+            not self._controller.set(cap)
+            and self._controller.original is not None
+            and self._remember()
+        ):
+            self._controller.set(cap)
 
     def _retried(self, work: Callable[[], object]) -> None:
         """Retry for some periods an operation that may still succeed.
@@ -161,16 +165,16 @@ class Bench:
             ActuatorError: it did not.
         """
         for _ in range(PATIENCE):
-            self._keeper.retry()
+            self._controller.retry()
             work()
-            problem = self._keeper.problem
+            problem = self._controller.problem
             if problem is None:
                 return
             if isinstance(problem, Permanent | Gone):
                 raise problem
             self._watch.next()
-        assert self._keeper.problem is not None  # every try failed
-        raise self._keeper.problem
+        assert self._controller.problem is not None  # every try failed
+        raise self._controller.problem
 
     @property
     def span(self) -> Span:
@@ -180,8 +184,8 @@ class Bench:
             ActuatorError: the original cannot be read.
         """
         assert self._actuator is not None  # __enter__ has opened it
-        assert self._keeper.limits is not None
-        limits, found = self._keeper.limits, self._actuator.applied()
+        assert self._controller.limits is not None
+        limits, found = self._controller.limits, self._actuator.applied()
         floor = max(limits.floor, self._plan.floor or limits.floor)
         most = (limits.ceiling, self._plan.ceiling, found)
         ceiling = min(cap for cap in most if cap is not None)
@@ -224,8 +228,8 @@ class Bench:
                 problems, fix = (reading and reading.problems) or problems, CHECK
         if nothing is not None:
             return nothing
-        if self._keeper.problem is not None:
-            raise self._keeper.problem
+        if self._controller.problem is not None:
+            raise self._controller.problem
         raise MeasureError(self._plan.name, "; ".join(problems), fix)
 
     def _periods(self) -> Iterator[Period]:
@@ -247,13 +251,13 @@ class Bench:
         return not before and not self._underway
 
     def _view(self, period: Period) -> CapView | None:
-        self._keeper.begin_period()
-        view = self._keeper.view(period.at)
-        if self._keeper.yielded:
+        self._controller.begin_period()
+        view = self._controller.view(period.at)
+        if self._controller.yielded:
             fix = "find out who, and run the sweep again: it goes on where it stopped"
             raise MeasureError(self._plan.name, "somebody else keeps changing the cap", fix)
-        if isinstance(self._keeper.problem, Permanent | Gone):
-            raise self._keeper.problem
+        if isinstance(self._controller.problem, Permanent | Gone):
+            raise self._controller.problem
         self._hold()
         return view
 
@@ -281,13 +285,13 @@ def clear(
     """
     for name, entry in journal.ledger.entries.items():
         if takes_over(plan.spec, entry.spec, entry.original):
-            keeper = Keeper(entry.spec, open_actuator, original=entry.original)
-            restored(name, keeper, watch, hypervisors)
+            controller = CapController(entry.spec, open_actuator, original=entry.original)
+            restored(name, controller, watch, hypervisors)
             rest = {n: e for n, e in journal.ledger.entries.items() if n != name}
             journal.store(replace(journal.ledger, entries=rest))
 
 
-def restored(name: str, keeper: Keeper, watch: Watch, hypervisors: Hypervisors) -> None:
+def restored(name: str, controller: CapController, watch: Watch, hypervisors: Hypervisors) -> None:
     """Restore the original; a hypervisor gets some seconds for it.
 
     Raises:
@@ -295,9 +299,9 @@ def restored(name: str, keeper: Keeper, watch: Watch, hypervisors: Hypervisors) 
     """
     clock = watch.clock
     until = clock.now() + RESTORE_S
-    while not keeper.release():
-        if clock.now() > until or isinstance(keeper.problem, Permanent):
+    while not controller.release():
+        if clock.now() > until or isinstance(controller.problem, Permanent):
             fix = "mend that, then run `xtc release --all`"
-            raise MeasureError(name, f"is still capped: {keeper.problem}", fix)
+            raise MeasureError(name, f"is still capped: {controller.problem}", fix)
         clock.sleep(PAUSE_S)
         hypervisors.supervise()

@@ -17,7 +17,7 @@ from training.recording.recording import (
     read_csv,
     write_csv,
 )
-from training.recording.sweep_model import Aims, Known, Span, Traffic
+from training.recording.sweep_model import Known, Span, SweepPlan, Traffic
 from training.sweep.bench import Measured
 from training.sweep.load import Load, arrives, check_alive, short_of
 from training.sweep.planner import Request, enough, most_left, next_request
@@ -98,7 +98,7 @@ class Sweep:
         bench: Capped,
         recording: Recording,
         path: Path,
-        aims: Aims,
+        aims: SweepPlan,
         watcher: Watcher,
         *,
         load: Load | None = None,

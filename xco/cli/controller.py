@@ -7,7 +7,7 @@ import typer
 from xco.cli.command import ConfigPath, Json, NobodyAnswersError, set_up_logging
 from xco.cli.output import print_json
 from xco.cli.report import print_machine
-from xco.cli.status import Looker, host_names
+from xco.cli.status import StatusReader, host_names
 from xco.controller.config import DEFAULT_PATH, Places, load_controller_config, load_places
 from xco.core_files import program
 from xco.errors import ConfigError, ControllerError
@@ -52,7 +52,7 @@ def check(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
 @app.command()
 def status(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
     """Show the state of this machine's controller; exit code 3 if none runs."""
-    machine = Looker(config, ("controller",)).look()
+    machine = StatusReader(config, ("controller",)).look()
     if json:
         print_json(machine.controller)
     else:
@@ -87,7 +87,7 @@ def _leads(config: ConfigPath, places: Places) -> None:
         NobodyAnswersError: no controller runs.
         ControllerError: it is a standby.
     """
-    found = Looker(config, ("controller",)).look().controller
+    found = StatusReader(config, ("controller",)).look().controller
     if found is None:
         raise NobodyAnswersError(str(places.state_file), "no controller runs here")
     if found["controller"]["role"] != "leader":

@@ -12,7 +12,7 @@ import typer
 from xco.cli.command import ConfigPath, Json, set_up_logging
 from xco.cli.output import print_json
 from xco.cli.report import print_machine
-from xco.cli.status import Looker
+from xco.cli.status import StatusReader
 from xco.controller.config import DEFAULT_PATH
 from xco.core_files import program
 from xco.errors import GateError, Gone
@@ -76,7 +76,7 @@ def check(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
 @app.command()
 def status(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
     """Show the state of this host's coordinator; exit code 3 if none runs."""
-    machine = Looker(config, ("coordinator",)).look()
+    machine = StatusReader(config, ("coordinator",)).look()
     if json:
         print_json(machine.coordinator)
     else:

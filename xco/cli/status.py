@@ -35,7 +35,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     """Why a configured part does not answer."""
 
 
-class Looker:
+class StatusReader:
     """Takes snapshots repeatedly; reads the settings once.
 
     Wrong files do not hide a running controller: its `problem` says what is wrong with them.

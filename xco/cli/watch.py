@@ -13,7 +13,7 @@ from rich.live import Live
 from xco.cli.command import ConfigPath, Json
 from xco.cli.output import print_json, print_line
 from xco.cli.report import Histories, frame_table, print_machine
-from xco.cli.status import Looker
+from xco.cli.status import StatusReader
 from xco.cli.top import Frame, busiest_first, frame
 from xco.controller.config import DEFAULT_PATH
 
@@ -24,7 +24,7 @@ FLOWS_OVER_S = 10.0
 
 def status(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
     """Show this machine's controller and coordinator; exit code 3 if neither runs."""
-    machine = Looker(config).look()
+    machine = StatusReader(config).look()
     if json:
         print_json(machine)
     else:
@@ -39,7 +39,7 @@ def top(
     json: Json = False,
 ) -> None:
     """Watch hosts and flows live, largest backlog first; with --json, print one line per tick."""
-    frames = looks(Looker(config), every, ticks)
+    frames = looks(StatusReader(config), every, ticks)
     try:
         if json:
             for shown in frames:
@@ -50,7 +50,7 @@ def top(
         return
 
 
-def looks(looker: Looker, every: float, ticks: int) -> Iterator[Frame]:
+def looks(looker: StatusReader, every: float, ticks: int) -> Iterator[Frame]:
     """Yield the changes between successive snapshots; without end if `ticks` is 0.
 
     Raises:

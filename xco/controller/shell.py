@@ -91,7 +91,7 @@ class Controller:
             return
         ended = self._loop.ended()
         if ended is not None:
-            self._bury(ended)
+            self._on_exit(ended)
         elif not self._lease.still():
             self._stand_by("the lease was lost")
         else:
@@ -206,7 +206,7 @@ class Controller:
             raise
         return True
 
-    def _bury(self, ended: Exit) -> None:
+    def _on_exit(self, ended: Exit) -> None:
         """Restart the loop in a new epoch."""
         assert self._loop is not None
         said = self._loop.said()

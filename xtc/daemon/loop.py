@@ -30,7 +30,7 @@ from xtc.daemon.wakes import Wakes
 from xtc.errors import MeterError, Refused, TakenOver
 from xtc.libvirt.hypervisors import Hypervisors
 from xtc.manager.manager import Manager
-from xtc.manager.router import Managed
+from xtc.manager.router import ManagedRouter
 from xtc.measure.claims import added, claim_mistakes, contested
 from xtc.measure.collector import Binding, Collector, Reading
 from xtc.measure.host_cpu import CpuWatch
@@ -98,7 +98,7 @@ class Daemon:
         self._drops: HostDrops | None = None
         """What the host dropped in the last period; None where unknown."""
         self._seen: dict[str, tuple[Mode, Finding, str]] = {}
-        self._falls: list[tuple[Seconds, Managed]] = []
+        self._falls: list[tuple[Seconds, ManagedRouter]] = []
         self._tick_count = 0
         self._stopping = self._reload = False
 

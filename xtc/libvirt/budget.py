@@ -6,7 +6,7 @@ from common.clock import Clock
 from common.units import Seconds
 
 
-class Patience:
+class Budget:
     """Time for waiting, spent in order of calls; a hung hypervisor costs it once."""
 
     def __init__(self, clock: Clock, most: Seconds) -> None:

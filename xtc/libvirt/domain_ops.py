@@ -11,7 +11,7 @@ from xtc.errors import ActuatorError, Gone, Overtaken, Transient
 from xtc.libvirt.api import AFFECT_LIVE, METADATA_ELEMENT, Code, Domain
 from xtc.libvirt.connection import Link
 from xtc.libvirt.domain_xml import parse_domain
-from xtc.libvirt.domains import DomainView, Order, Outcome, Visit
+from xtc.libvirt.domains import DomainView, Operation, Order, Outcome
 from xtc.libvirt.drivers import check_scheduler, told, way_of
 from xtc.libvirt.explain import code_of, explain
 from xtc.libvirt.metadata import KEY, URI, mark_of, original_of
@@ -45,7 +45,7 @@ class Visitor:
     is_heard: Callable[[], bool]
     """Whether the link is still in use: after it was given up, nothing may be written."""
 
-    def pay(self, visit: Visit) -> tuple[DomainView, Outcome | None]:
+    def pay(self, visit: Operation) -> tuple[DomainView, Outcome | None]:
         """Return the view of a domain after an operation, and the outcome of its order.
 
         Errors of the domain are part of the result.
@@ -82,7 +82,7 @@ class Visitor:
             return Transient(view.name, "the connection to libvirt ended")
         return error if isinstance(error, ActuatorError) else explain(view.name, error)
 
-    def _with_order(self, domain: Domain, visit: Visit) -> tuple[DomainView, Outcome | None]:
+    def _with_order(self, domain: Domain, visit: Operation) -> tuple[DomainView, Outcome | None]:
         """Set the mark, write, and read back; a mark is removed last."""
         order, view, begun = visit.order, visit.known, self.clock.now()
         if order is None:

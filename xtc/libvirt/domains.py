@@ -91,7 +91,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class Operation:
     """One operation on a domain."""
 
     known: DomainView

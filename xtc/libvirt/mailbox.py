@@ -14,7 +14,7 @@ from typing import Final
 from common.clock import Clock
 from common.units import Seconds
 from xtc.errors import ActuatorError, Gone, Overtaken, Transient
-from xtc.libvirt.domains import DomainView, HostView, Order, Outcome, Visit
+from xtc.libvirt.domains import DomainView, HostView, Operation, Order, Outcome
 from xtc.libvirt.quarantine import OVERDUE_S, Quarantine
 
 WORKERS: Final = 4
@@ -31,7 +31,7 @@ ANSWER_MEMORY: Final = 0.9
 """Decay per answer of the longest answer time."""
 
 
-class Board:
+class Mailbox:
     """One connection's mailbox. It accepts one pool and one link of it, and ignores others."""
 
     def __init__(self, clock: Clock) -> None:
@@ -40,9 +40,9 @@ class Board:
         self._pool: object = None
         self._link: object = None
         self._orders: dict[str, Order] = {}
-        self._visits: dict[str, Visit] = {}
+        self._visits: dict[str, Operation] = {}
         """In progress, over the current link."""
-        self._lost: dict[str, Visit] = {}
+        self._lost: dict[str, Operation] = {}
         """Abandoned and not returned: such an operation may still take effect."""
         self._quarantine = Quarantine()
         self._outcomes: dict[str, Outcome] = {}
@@ -299,7 +299,7 @@ class Board:
         self._quarantine.keep(kept)
         self._outcomes = {uuid: one for uuid, one in self._outcomes.items() if uuid in kept}
 
-    def take(self, link: object, patience: Seconds) -> Visit | None:
+    def take(self, link: object, patience: Seconds) -> Operation | None:
         """Wait for a domain that needs an operation, and take it; None if there is none."""
         with self._changed:
             self._idle += 1
@@ -310,11 +310,11 @@ class Board:
             self._idle -= 1
             return None if uuid is None else self._begin(uuid)
 
-    def _begin(self, uuid: str) -> Visit:
+    def _begin(self, uuid: str) -> Operation:
         order, describe = self._orders.pop(uuid, None), uuid in self._describe
         self._describe.pop(uuid, None)
         self._busy[uuid] = self._clock.now()
-        visit = self._visits[uuid] = Visit(self.view.domains[uuid], order, describe=describe)
+        visit = self._visits[uuid] = Operation(self.view.domains[uuid], order, describe=describe)
         return visit
 
     def _next(self) -> str | None:
@@ -333,12 +333,12 @@ class Board:
         turns = (uuid for work in (self._orders, self._describe, self._asked) for uuid in work)
         return next((uuid for uuid in turns if uuid in may), None)
 
-    def hears(self, link: object, visit: Visit) -> bool:
+    def hears(self, link: object, visit: Operation) -> bool:
         """Whether an operation is still current: an abandoned one must not write."""
         with self._changed:
             return self._link is link and self._visits.get(visit.known.uuid) is visit
 
-    def ended(self, visit: Visit) -> None:
+    def ended(self, visit: Operation) -> None:
         """Note that an operation has returned; without an answer, the connection has ended."""
         uuid, order = visit.known.uuid, visit.order
         with self._changed:
@@ -348,7 +348,7 @@ class Board:
                 if order is not None:
                     self._fail(order, Transient(visit.known.name, "the connection ended"))
 
-    def _come_back(self, visit: Visit, *, well: bool) -> None:
+    def _come_back(self, visit: Operation, *, well: bool) -> None:
         uuid = visit.known.uuid
         if self._lost.get(uuid) is visit:
             del self._lost[uuid]
@@ -356,7 +356,7 @@ class Board:
             self._changed.notify_all()
 
     def visited(
-        self, link: object, visit: Visit, view: DomainView, outcome: Outcome | None
+        self, link: object, visit: Operation, view: DomainView, outcome: Outcome | None
     ) -> bool:
         """Publish the result of an operation; False if it is no longer current."""
         with self._changed:

@@ -23,9 +23,9 @@ from xtc.errors import ActuatorError, Transient
 from xtc.libvirt.api import Api
 from xtc.libvirt.connection import Link
 from xtc.libvirt.domain_ops import Visitor, survey
-from xtc.libvirt.domains import DomainView, Outcome, Visit
+from xtc.libvirt.domains import DomainView, Operation, Outcome
 from xtc.libvirt.explain import explain
-from xtc.libvirt.mailbox import Board
+from xtc.libvirt.mailbox import Mailbox
 
 SURVEY_S: Final = Seconds(10.0)
 """Fallback for lost events: interval at which everything is listed and described again."""
@@ -39,8 +39,8 @@ log = structlog.get_logger()
 class Pool:
     """Connects, lists and operates on domains while it is the mailbox's current pool."""
 
-    def __init__(self, api: Api, uri: str | None, board: Board, clock: Clock) -> None:
-        self._api, self._board, self._clock = api, board, clock
+    def __init__(self, api: Api, uri: str | None, mailbox: Mailbox, clock: Clock) -> None:
+        self._api, self._mailbox, self._clock = api, mailbox, clock
         self._uri, self._name = uri, uri or "libvirt"
         self._threads: list[threading.Thread] = []
         self._starting = threading.Lock()
@@ -65,33 +65,33 @@ class Pool:
             thread.start()
 
     def _employed(self) -> bool:
-        return self._board.employs(self)
+        return self._mailbox.employs(self)
 
     def _keep_connected(self) -> None:
         """Connect, serve, connect again; the backoff grows while no attempt succeeds."""
         tries = 0
         while self._employed():
-            self._board.connecting(self)
+            self._mailbox.connecting(self)
             link = self._connected()
             tries = tries + 1 if link is None else 0
             if link is not None:
                 self._serve(link)
-                self._board.connecting(self)  # closing may block as well
+                self._mailbox.connecting(self)  # closing may block as well
                 link.close()
-                self._board.resting(self)
+                self._mailbox.resting(self)
             rest = BACKOFF_S[min(tries, len(BACKOFF_S) - 1)]
-            self._board.wait_until(lambda: not self._employed(), Seconds(rest))
+            self._mailbox.wait_until(lambda: not self._employed(), Seconds(rest))
 
     def _connected(self) -> Link | None:
         """Open a connection; the mailbox gets the error."""
         try:
-            return Link(self._api, self._uri, self._board.note_change)
+            return Link(self._api, self._uri, self._mailbox.note_change)
         except self._api.errors as error:
             problem = explain(self._name, error)
         except Exception as error:  # isolates the thread: retry after any error
             log.exception("unexpected_error", where="libvirt")
             problem = self._unforeseen(error)
-        self._board.unreachable(self, problem)
+        self._mailbox.unreachable(self, problem)
         return None
 
     def _unforeseen(self, error: Exception) -> ActuatorError:
@@ -101,7 +101,7 @@ class Pool:
         """List domains while the connection is alive; workers run concurrently."""
         if not self._employed():
             return
-        self._board.connected(self, link, link.driver)
+        self._mailbox.connected(self, link, link.driver)
         log.info("libvirt_connected", uri=self._name, driver=link.driver)
         self._link = link
         self.reinforce()
@@ -112,7 +112,7 @@ class Pool:
         link = self._link
         if link is None:
             return
-        for _ in range(self._board.add_workers(link)):
+        for _ in range(self._mailbox.add_workers(link)):
             visit = partial(self._visit, worker=next(self._numbers))
             self._start(partial(self._guarded, link, visit))
 
@@ -132,44 +132,44 @@ class Pool:
         except Exception as error:  # isolates the thread: reconnect after any error
             log.exception("unexpected_error", where="libvirt")
             problem = self._unforeseen(error)
-        if self._board.serves(link):
+        if self._mailbox.serves(link):
             log.warning("libvirt_lost", uri=self._name, problem=str(problem))
-            self._board.lost(link, problem)
+            self._mailbox.lost(link, problem)
 
     def _survey(self, link: Link) -> bool:
-        while link.alive and self._board.take_survey(link, SURVEY_S):
+        while link.alive and self._mailbox.take_survey(link, SURVEY_S):
             if link.alive:
-                self._board.surveyed(link, survey(link))
+                self._mailbox.surveyed(link, survey(link))
         return True
 
     def _visit(self, link: Link, worker: int) -> bool:
         """Operate on one domain after the other while both connections are alive."""
-        self._board.opening(link, worker)
+        self._mailbox.opening(link, worker)
         with closing(Link(self._api, self._uri)) as own:
-            self._board.opened(link, worker)
+            self._mailbox.opened(link, worker)
             while own.alive:
-                if not self._board.keeps_worker(link):
+                if not self._mailbox.keeps_worker(link):
                     return False
-                visit = self._board.take(link, LULL_S)
+                visit = self._mailbox.take(link, LULL_S)
                 if visit is not None and not self._heard(link, own, visit):
                     return False
         return True
 
-    def _heard(self, link: Link, own: Link, visit: Visit) -> bool:
+    def _heard(self, link: Link, own: Link, visit: Operation) -> bool:
         """Operate and publish; return whether it counted, otherwise the worker was replaced."""
-        visitor = Visitor(own, self._clock, partial(self._board.hears, link, visit))
+        visitor = Visitor(own, self._clock, partial(self._mailbox.hears, link, visit))
         self._visiting.add(threading.current_thread())
         try:
-            return self._board.visited(link, visit, *self._paid(visitor, visit))
+            return self._mailbox.visited(link, visit, *self._paid(visitor, visit))
         except ActuatorError:
-            if self._board.hears(link, visit):
+            if self._mailbox.hears(link, visit):
                 raise
             return False  # after its call was given up, this connection no longer matters
         finally:
-            self._board.ended(visit)
+            self._mailbox.ended(visit)
             self._visiting.discard(threading.current_thread())
 
-    def _paid(self, visitor: Visitor, visit: Visit) -> tuple[DomainView, Outcome | None]:
+    def _paid(self, visitor: Visitor, visit: Operation) -> tuple[DomainView, Outcome | None]:
         """Operate; an unforeseen error of one domain does not affect others."""
         try:
             return visitor.pay(visit)

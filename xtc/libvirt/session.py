@@ -10,9 +10,9 @@ from common.clock import Clock
 from common.units import Seconds
 from xtc.errors import Unsupported
 from xtc.libvirt.api import Api
-from xtc.libvirt.budget import Patience
+from xtc.libvirt.budget import Budget
 from xtc.libvirt.domains import DomainView, HostView, Order, Outcome
-from xtc.libvirt.mailbox import Board
+from xtc.libvirt.mailbox import Mailbox
 from xtc.libvirt.pool import Pool
 
 CALL_DEADLINE_S: Final = Seconds(15.0)
@@ -43,10 +43,10 @@ class Session:
         patience: Seconds = RELEASE_PATIENCE_S,
     ) -> None:
         self._load, self._clock = load, clock
-        self.patience = Patience(clock, patience)
+        self.patience = Budget(clock, patience)
         """The loop's time budget for this hypervisor's releases in one period."""
         self.uri = uri
-        self._board = Board(clock)
+        self._mailbox = Mailbox(clock)
         self._numbers = count(1)
         self._pool: Pool | None = None
         self._given_up: list[Pool] = []
@@ -56,51 +56,51 @@ class Session:
     @property
     def view(self) -> HostView:
         """What is known of the host."""
-        return self._board.view
+        return self._mailbox.view
 
     @property
     def version(self) -> int:
         """Changes when domains or their interfaces come or go."""
-        return self._board.version
+        return self._mailbox.version
 
     def start(self) -> None:
         """Begin to connect; on a host without libvirt-python, the connection never succeeds."""
         try:
             api = self._load()
         except Unsupported as problem:
-            self._board.employ(self)
-            self._board.unreachable(self, problem)
+            self._mailbox.employ(self)
+            self._mailbox.unreachable(self, problem)
             return
-        self._pool = Pool(api, self.uri, self._board, self._clock)
-        self._board.employ(self._pool)
+        self._pool = Pool(api, self.uri, self._mailbox, self._clock)
+        self._mailbox.employ(self._pool)
         self._pool.begin()
 
     @property
     def answer_time(self) -> Seconds:
         """How long before a tick to poll, so that the answer is available and fresh."""
-        return self._board.answer_time
+        return self._mailbox.answer_time
 
     def want(self, wanted: Callable[[DomainView], bool]) -> None:
         """Set which domains are followed."""
-        self._board.want(wanted)
+        self._mailbox.want(wanted)
 
     def ask(self) -> None:
         """Poll the wanted domains for the next tick."""
-        self._board.ask()
+        self._mailbox.ask()
 
     def in_doubt(self, uuid: str) -> bool:
         """Whether an abandoned order of a domain has not returned: it may still take effect."""
-        return self._board.in_doubt(uuid)
+        return self._mailbox.in_doubt(uuid)
 
     def supervise(self) -> None:
         """Give up calls beyond their deadline, and replace the threads that they block."""
         self._given_up = [pool for pool in self._given_up if pool.working]
         if self._pool is None:
             return
-        for name in self._board.give_up(CALL_DEADLINE_S):
+        for name in self._mailbox.give_up(CALL_DEADLINE_S):
             log.warning("libvirt_domain_hangs", uri=self.uri, domain=name)
             self.given_up += 1
-        if self._board.longest() < CALL_DEADLINE_S:
+        if self._mailbox.longest() < CALL_DEADLINE_S:
             self._pool.reinforce()
         elif len(self._given_up) < MAX_GIVEN_UP:
             self._replace(self._pool)
@@ -123,30 +123,30 @@ class Session:
         """Order parameters for a run of a domain, replacing an order not begun."""
         number, values = next(self._numbers), dict(parameters)
         order = Order(number, view.uuid, view.domid, values, flags, mark, expected)
-        self._board.post(order)
+        self._mailbox.post(order)
         return order
 
     def pending(self, uuid: str) -> Order | None:
         """Return a domain's order that is not carried out yet."""
-        return self._board.pending(uuid)
+        return self._mailbox.pending(uuid)
 
     def outcome(self, uuid: str) -> Outcome | None:
         """Return the outcome of the last completed order."""
-        return self._board.outcome(uuid)
+        return self._mailbox.outcome(uuid)
 
     def is_stale(self, uuid: str) -> bool:
         """Whether a domain has not answered for too long."""
-        return self._board.unanswered(uuid) > STALE_S
+        return self._mailbox.unanswered(uuid) > STALE_S
 
     def wait_for(self, order: Order) -> Outcome | None:
         """Wait for the outcome of an order; None if that exceeds the remaining budget."""
         self.patience.spend(
-            lambda most: self._board.wait_until(lambda: self._ended(order) is not None, most)
+            lambda most: self._mailbox.wait_until(lambda: self._ended(order) is not None, most)
         )
         return self._ended(order)
 
     def _ended(self, order: Order) -> Outcome | None:
-        outcome = self._board.outcome(order.uuid)
+        outcome = self._mailbox.outcome(order.uuid)
         return outcome if outcome is not None and outcome.order.number >= order.number else None
 
     def settle(self, patience: Seconds) -> bool:
@@ -155,7 +155,7 @@ class Session:
         Blocked threads are replaced during the wait, since no period begins in it.
         """
         left = patience
-        while not self._board.wait_until(self._settled, Seconds(min(left, SETTLE_STEP_S))):
+        while not self._mailbox.wait_until(self._settled, Seconds(min(left, SETTLE_STEP_S))):
             left = Seconds(left - SETTLE_STEP_S)
             if left <= 0:
                 return False
@@ -166,8 +166,8 @@ class Session:
         view = self.view
         if view.problem is not None:
             return True
-        return view.surveyed and not self._board.to_describe()
+        return view.surveyed and not self._mailbox.to_describe()
 
     def close(self) -> None:
         """Accept no pool: threads exit when their calls return."""
-        self._board.employ(None)
+        self._mailbox.employ(None)

@@ -6,10 +6,10 @@ from common.units import Seconds
 from xtc.config.timing import least_ttl
 from xtc.control.laws import NAMES_IN_BITS
 from xtc.errors import Permanent, Refused
-from xtc.manager.router import Managed
+from xtc.manager.router import ManagedRouter
 
 
-def check_active(managed: Managed) -> None:
+def check_active(managed: ManagedRouter) -> None:
     """Refuse to change the loop of a router without one.
 
     Raises:
@@ -24,7 +24,7 @@ def check_active(managed: Managed) -> None:
         )
 
 
-def check_unit(managed: Managed, setpoint: Setpoint) -> None:
+def check_unit(managed: ManagedRouter, setpoint: Setpoint) -> None:
     """Refuse bits/s for a law that supports packets/s only.
 
     Raises:
@@ -50,14 +50,14 @@ def check_burst(setpoint: Setpoint) -> None:
         raise Refused("burst", "burst", f"{setpoint.burst:g} is out of range", fix)
 
 
-def check_possible(managed: Managed) -> None:
+def check_possible(managed: ManagedRouter) -> None:
     """Refuse a setpoint that this host cannot hold; transient problems are accepted.
 
     Raises:
         Refused: the actuator cannot be prepared, and no retry can fix it.
     """
-    managed.keeper.retry()
-    problem = None if managed.keeper.prepare() else managed.keeper.problem
+    managed.controller.retry()
+    problem = None if managed.controller.prepare() else managed.controller.problem
     if isinstance(problem, Permanent):
         raise Refused(problem.kind, "vr", f"{problem.target}: {problem.problem}", problem.fix)
 

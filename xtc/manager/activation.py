@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 
 from common.units import Seconds
 from xtc.control.instance import Command
-from xtc.manager.router import Managed
+from xtc.manager.router import ManagedRouter
 from xtc.manager.shields import Shields
 from xtc.state.journal import Ledger
 
@@ -33,7 +33,7 @@ class Beginnings:
         """Note that control of a router begins."""
         self._starting.add(name)
 
-    def first_cap(self, managed: Managed, period: Seconds) -> None:
+    def first_cap(self, managed: ManagedRouter, period: Seconds) -> None:
         """Cap a router before its first sample, unless a shield holds it."""
         name = managed.plan.name
         holds = self._shields.holds(managed) if name in self._starting else True
@@ -46,23 +46,23 @@ class Beginnings:
             self._first.add(name)
             self.capping |= {name}
 
-    def claim(self, managed: Managed, now: Seconds) -> bool:
+    def claim(self, managed: ManagedRouter, now: Seconds) -> bool:
         """Note which interfaces will get a shield; return whether the journal does not know yet."""
         if self._shields.claim(managed, now):
             self._claiming.add(managed.plan.name)
         return managed.plan.name in self._claiming
 
-    def tend(self, managed: Managed, now: Seconds, certain: Ledger) -> None:
+    def tend(self, managed: ManagedRouter, now: Seconds, certain: Ledger) -> None:
         """Maintain a router's shield, which is set once the durable journal contains it."""
         self._shields.tend(managed, now, may_set=knows_shield(certain, managed))
         self._note_claimed(managed, certain)
 
-    def follow(self, managed: Managed, now: Seconds, certain: Ledger) -> None:
+    def follow(self, managed: ManagedRouter, now: Seconds, certain: Ledger) -> None:
         """Set or change a router's shield between two ticks, once the journal contains it."""
         self._shields.follow(managed, now, may_set=knows_shield(certain, managed))
         self._note_claimed(managed, certain)
 
-    def _note_claimed(self, managed: Managed, certain: Ledger) -> None:
+    def _note_claimed(self, managed: ManagedRouter, certain: Ledger) -> None:
         """Note that a router's shield was maintained."""
         if knows_shield(certain, managed):
             self._claiming.discard(managed.plan.name)
@@ -105,6 +105,6 @@ class Beginnings:
         self._commands.pop(name, None)
 
 
-def knows_shield(certain: Ledger, managed: Managed) -> bool:
+def knows_shield(certain: Ledger, managed: ManagedRouter) -> bool:
     """Whether the durable journal has every interface that may have a router's shield."""
     return {*managed.shielded.claimed} <= {*certain.shields.get(managed.plan.name, ())}

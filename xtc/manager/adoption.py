@@ -8,12 +8,12 @@ from xtc.actuator.places import takes_over
 from xtc.config.plan import RouterPlan
 from xtc.errors import Refused
 from xtc.lease import Lease
-from xtc.manager.cap import Keeper
+from xtc.manager.cap import CapController
 from xtc.manager.host import Host, release
 from xtc.manager.ifindex import renamed
 from xtc.manager.lifecycle import Lifecycle
 from xtc.manager.records import Records
-from xtc.manager.router import Managed
+from xtc.manager.router import ManagedRouter
 from xtc.state.journal import Entry
 
 
@@ -45,9 +45,11 @@ class Adoption:
         """Take over a cap of an earlier daemon with its place, or release it; return why not."""
         host, owner = self._host, self._owner(entry)
         if owner is not None:
-            host.routers[owner] = Managed(host.routers[owner].plan, host.open, entry.original)
+            host.routers[owner] = ManagedRouter(host.routers[owner].plan, host.open, entry.original)
             return ""
-        return host.orphans.release(name, Keeper(entry.spec, host.open, original=entry.original))
+        return host.orphans.release(
+            name, CapController(entry.spec, host.open, original=entry.original)
+        )
 
     def _adopt_shield(self, name: str, interfaces: tuple[str, ...]) -> str:
         """Take over an earlier daemon's shield until the first tick decides on it, or lift it."""
@@ -69,7 +71,7 @@ class Adoption:
                 return name
         return None
 
-    def _hold_configured(self, managed: Managed, now: Seconds) -> None:
+    def _hold_configured(self, managed: ManagedRouter, now: Seconds) -> None:
         """Hold a router as configured, unless it was released on request."""
         setpoint = managed.plan.setpoint
         if managed.instance is not None or managed.by_hand or setpoint is None:
@@ -99,7 +101,7 @@ class Adoption:
         leases = {name: dropped[name].last_lease() for name in lost}
         self._lifecycle.end(dropped.values())
         for name, managed in dropped.items():
-            host.orphans.release(name, managed.keeper)
+            host.orphans.release(name, managed.controller)
         host.routers = {
             name: self._carried_over(name, plan, leases.get(name), now)
             for name, plan in plans.items()
@@ -107,7 +109,9 @@ class Adoption:
         for managed in host.routers.values():
             host.work_on(managed, "reload", partial(self._hold_configured, managed, now))
 
-    def _check_lost(self, dropped: Mapping[str, Managed], max_release_share: float) -> list[str]:
+    def _check_lost(
+        self, dropped: Mapping[str, ManagedRouter], max_release_share: float
+    ) -> list[str]:
         """Return the active routers that are dropped; raises Refused where these are too many."""
         active = [n for n, managed in self._host.routers.items() if managed.instance is not None]
         lost = [name for name in active if name in dropped]
@@ -122,12 +126,12 @@ class Adoption:
 
     def _carried_over(
         self, name: str, plan: RouterPlan, lease: Lease | None, now: Seconds
-    ) -> Managed:
+    ) -> ManagedRouter:
         """Return a router under another configuration; the lease is of a router that moved."""
         host = self._host
         old = host.routers.get(name)
         if old is None or old.plan.spec != plan.spec:
-            new = Managed(plan, host.open, host.orphans.taken_over(plan.spec, host.place))
+            new = ManagedRouter(plan, host.open, host.orphans.taken_over(plan.spec, host.place))
             if old is not None:
                 host.work_on(new, "reload", partial(new.succeed, old, lease, now))
             return new
@@ -135,7 +139,7 @@ class Adoption:
         return old
 
 
-def _renew(managed: Managed, lease: Lease, now: Seconds) -> None:
+def _renew(managed: ManagedRouter, lease: Lease, now: Seconds) -> None:
     """Continue a lease of an earlier daemon; the configuration's own may have changed."""
     if lease.expired(now):
         return

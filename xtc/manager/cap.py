@@ -72,7 +72,7 @@ class CapView(msgspec.Struct, frozen=True, gc=False):
         return Evidence(cap, throughput, offered, self.hottest, self.throttled)
 
 
-class Keeper:
+class CapController:
     """The cap of one router. Errors become `problem`; a failing router delays no other."""
 
     def __init__(

@@ -14,7 +14,7 @@ from xtc.control.floors import COVERED, KEEP, need_of, noted
 from xtc.control.law import Sample
 from xtc.errors import ActuatorError, Gone, Overtaken
 from xtc.lease import Lease
-from xtc.manager.cap import Keeper
+from xtc.manager.cap import CapController
 from xtc.spec import Original, Scale
 
 RESTS: Final = 6
@@ -22,10 +22,10 @@ RESTS: Final = 6
 UNBOUNDED: Final = CapFraction(math.inf)
 
 
-class FloorKeeper:
+class FloorController:
     """The weight of one router."""
 
-    def __init__(self, keeper: Keeper, mode: str | int) -> None:
+    def __init__(self, controller: CapController, mode: str | int) -> None:
         self.mode = mode
         """`auto`, `keep`, or a fixed weight."""
         self.need: CapFraction | None = None
@@ -38,7 +38,7 @@ class FloorKeeper:
         """Why the floor does not cover the need."""
         self.foreign = ""
         """That another process changed the weight, so that it is left alone."""
-        self._keeper = keeper
+        self._controller = controller
         self._weights: Weights | None = None
         self._target: tuple[Unit, float] | None = None
         """Unit and setpoint of the need."""
@@ -62,13 +62,13 @@ class FloorKeeper:
     @property
     def scale(self) -> Scale | None:
         """The weights that the platform accepts; None where it accepts none, or is not open."""
-        weights = self._keeper.weights
+        weights = self._controller.weights
         return None if weights is None else weights.scale
 
     @property
     def claimed(self) -> bool:
         """Whether the original has a weight, which release restores."""
-        return self._standing_in(self._keeper.original) is not None
+        return self._standing_in(self._controller.original) is not None
 
     @property
     def pending(self) -> bool:
@@ -141,33 +141,33 @@ class FloorKeeper:
             self.foreign = f"somebody else set its weight to {found}: it is left to them"
             self._leave(weights)
         self.weight, self._problem = found, None
-        original = self._standing_in(self._keeper.original)
+        original = self._standing_in(self._controller.original)
         self.standing = found if original is None else original
 
     def _leave(self, weights: Weights) -> None:
         """Give up the weight: release will not restore it."""
         self._wanted, self._written, self._fresh = None, None, False
-        if self._keeper.original is not None:
-            self._keeper.original = weights.disclaim(self._keeper.original)
+        if self._controller.original is not None:
+            self._controller.original = weights.disclaim(self._controller.original)
 
     def want(self, weight: int) -> None:
         """Decide on a weight; from here on the original contains the previous one."""
         weights = self._opened()
-        if weights is None or self._keeper.original is None:
+        if weights is None or self._controller.original is None:
             return
         if not self.claimed and weight == self.weight:
             return  # there is nothing to change
         self._guarded(lambda: self._claim(weights, weight))
 
     def _claim(self, weights: Weights, weight: int) -> None:
-        assert self._keeper.original is not None  # want() has checked
+        assert self._controller.original is not None  # want() has checked
         self._fresh = self._fresh or not self.claimed
-        self._keeper.original = weights.claim(self._keeper.original)
+        self._controller.original = weights.claim(self._controller.original)
         self._wanted = weight
 
     def give_back(self) -> None:
         """Decide on the original weight, since none is wanted any longer."""
-        standing = self._standing_in(self._keeper.original)
+        standing = self._standing_in(self._controller.original)
         if standing is not None and self._opened() is not None:
             self._wanted = standing
 
@@ -179,10 +179,10 @@ class FloorKeeper:
 
     def _write(self, weights: Weights) -> None:
         assert self._wanted is not None  # carry_out() has checked
-        if self._fresh and weights.read() != self._standing_in(self._keeper.original):
+        if self._fresh and weights.read() != self._standing_in(self._controller.original):
             self._leave(weights)  # changed just now: it is claimed again
             return
-        self._keeper.touch()
+        self._controller.touch()
         weights.write(self._wanted)
         self.weight = self._written = self._wanted
         self._fresh = False
@@ -199,12 +199,12 @@ class FloorKeeper:
 
     def contended(self) -> float | None:
         """Return the share of time in which the router waited for a CPU; None where unknown."""
-        weights = self._keeper.weights
+        weights = self._controller.weights
         return None if weights is None else weights.contended()
 
     def _opened(self) -> Weights | None:
         """Return the router's weights; a new object means another router, or a restart."""
-        weights = self._keeper.weights
+        weights = self._controller.weights
         if weights is not self._weights:
             self._weights, self._fresh = weights, False
             self._wanted = self._written = self.standing = self.weight = None
@@ -212,7 +212,7 @@ class FloorKeeper:
         return weights
 
     def _standing_in(self, original: Original | None) -> int | None:
-        weights = self._keeper.weights
+        weights = self._controller.weights
         return None if weights is None or original is None else weights.standing(original)
 
     def _guarded(self, work: Callable[[], None]) -> None:

@@ -11,9 +11,9 @@ from xtc.isolation import Firewall, Unforeseen
 from xtc.manager.activation import Beginnings
 from xtc.manager.host_floors import HostFloors
 from xtc.manager.limits import CountingLimiter, Limits
-from xtc.manager.orphans import Leftovers
+from xtc.manager.orphans import Orphans
 from xtc.manager.reports import bare_report, report
-from xtc.manager.router import Managed, OpenActuator
+from xtc.manager.router import ManagedRouter, OpenActuator
 from xtc.manager.shields import ShieldPort, Shields
 from xtc.wire import Report
 
@@ -39,14 +39,16 @@ class Host:
         self.guard = Firewall(unexpected)
         self.observe = observe
         """Why every router is only observed; empty where they are controlled."""
-        self.orphans = Leftovers(self.guard)
+        self.orphans = Orphans(self.guard)
         self.limits = Limits(limiter, self.guard)
         self.shields = Shields(shield, self.guard)
         self.floors = HostFloors(self.guard)
         self.beginnings = Beginnings(self.shields)
-        self.routers = {name: Managed(plan, open_actuator) for name, plan in plans.items()}
+        self.routers = {name: ManagedRouter(plan, open_actuator) for name, plan in plans.items()}
 
-    def work_on(self, managed: Managed, where: str, work: Callable[[], _Result]) -> _Result | None:
+    def work_on(
+        self, managed: ManagedRouter, where: str, work: Callable[[], _Result]
+    ) -> _Result | None:
         """Work on one router; an unforeseen error becomes its problem, and the result is None."""
         result = self.guard.run(where, managed.plan.name, work)
         if isinstance(result, Unforeseen):
@@ -54,7 +56,7 @@ class Host:
             return None
         return result
 
-    def each(self, where: str, work: Callable[[Managed], _Result]) -> dict[str, _Result]:
+    def each(self, where: str, work: Callable[[ManagedRouter], _Result]) -> dict[str, _Result]:
         """Work on every router; the results omit those with an unforeseen error."""
         results: dict[str, _Result] = {}
         for name, result in self.guard.each(where, self.routers, work).items():
@@ -64,7 +66,7 @@ class Host:
                 results[name] = result
         return results
 
-    def undo(self, managed: Managed) -> list[str]:
+    def undo(self, managed: ManagedRouter) -> list[str]:
         """Release a router's cap, limit and shield; return what could not be undone yet."""
         works: Iterable[Callable[[], str]] = (
             partial(release, managed),
@@ -79,12 +81,12 @@ class Host:
         """Return a report of every router."""
         return tuple(self.report(managed, now) for managed in self.routers.values())
 
-    def report(self, managed: Managed, now: Seconds) -> Report:
+    def report(self, managed: ManagedRouter, now: Seconds) -> Report:
         """Return the report of one router; a bare one where an unforeseen error prevents it."""
         found = self.work_on(managed, "report", partial(report, managed, now))
         return found or bare_report(managed)
 
 
-def release(managed: Managed) -> str:
+def release(managed: ManagedRouter) -> str:
     """Restore a router's original settings; return why not, if so."""
-    return "" if managed.release() else f"{managed.plan.name}: {managed.keeper.problem}"
+    return "" if managed.release() else f"{managed.plan.name}: {managed.controller.problem}"

@@ -14,7 +14,7 @@ from xtc.actuator.weights import Weights
 from xtc.control.floors import AUTO, KEEP, Claim, Grant, fits, grants, shortage, uncovered
 from xtc.errors import ActuatorError
 from xtc.isolation import Firewall, Unforeseen
-from xtc.manager.router import Managed
+from xtc.manager.router import ManagedRouter
 from xtc.spec import DeadlineSpec, Scale
 
 _Answer = TypeVar("_Answer")
@@ -32,7 +32,7 @@ class HostFloors:
         self._rivals: dict[Hashable, Mapping[str, int]] = {}
         """The rivals in each arena, as of the last check."""
 
-    def decide(self, routers: Mapping[str, Managed]) -> None:
+    def decide(self, routers: Mapping[str, ManagedRouter]) -> None:
         """Decide on the weights for a period."""
         self._periods += 1
         turns = count(self._periods)
@@ -44,7 +44,7 @@ class HostFloors:
         if anew or any(look is True for look in looks.values()):
             self._guard.run("floor", "", partial(self._weigh, held))
 
-    def _look(self, managed: Managed, turns: Iterator[int]) -> bool | None:
+    def _look(self, managed: ManagedRouter, turns: Iterator[int]) -> bool | None:
         """Check one router, if it is its turn or its sample adds information.
 
         Returns:
@@ -60,12 +60,12 @@ class HostFloors:
         managed.look_at_floor()
         return floor.terms != before
 
-    def _weigh(self, held: list[Managed]) -> None:
+    def _weigh(self, held: list[ManagedRouter]) -> None:
         """Divide the CPU of each arena, and report where the host has too little."""
         routers = {managed.plan.name: managed for managed in held}
         known = self._told(routers, _need)
         self._tell_shortage(held, known)
-        arenas: dict[Hashable, dict[str, Managed]] = {}
+        arenas: dict[Hashable, dict[str, ManagedRouter]] = {}
         for name, (place, member) in self._told(routers, _arena).items():
             arenas.setdefault(place, {})[member] = routers[name]
         for place, members in arenas.items():
@@ -73,7 +73,7 @@ class HostFloors:
             self._guard.run("floor", ", ".join(members), share)
 
     def _told(
-        self, routers: Mapping[str, Managed], ask: Callable[[Managed], _Answer | None]
+        self, routers: Mapping[str, ManagedRouter], ask: Callable[[ManagedRouter], _Answer | None]
     ) -> dict[str, _Answer]:
         """Return each router's result, without those that have none or fail."""
         return {
@@ -82,16 +82,18 @@ class HostFloors:
             if answer is not None and not isinstance(answer, Unforeseen)
         }
 
-    def _tell_shortage(self, held: Iterable[Managed], known: Mapping[str, CapFraction]) -> None:
+    def _tell_shortage(
+        self, held: Iterable[ManagedRouter], known: Mapping[str, CapFraction]
+    ) -> None:
         total = sum(known.values())
         for managed in held:
-            cpus = _cpus(managed.keeper.weights)
+            cpus = _cpus(managed.controller.weights)
             short = cpus is not None and not fits(total, cpus)
             managed.floor.short = shortage(managed.plan.name, known, cpus or 1) if short else ""
 
-    def _share_out(self, place: Hashable, members: Mapping[str, Managed]) -> None:
+    def _share_out(self, place: Hashable, members: Mapping[str, ManagedRouter]) -> None:
         """Weigh the routers of one arena."""
-        one = next(iter(members.values())).keeper.weights
+        one = next(iter(members.values())).controller.weights
         assert one is not None  # _weigh() has checked
         assert one.scale is not None  # may_weigh() has checked
         following = {
@@ -122,13 +124,13 @@ class HostFloors:
         return self._rivals[place]
 
 
-def _claim(managed: Managed) -> Claim | None:
+def _claim(managed: ManagedRouter) -> Claim | None:
     """Return what a router needs; None where that is not known yet."""
     need, standing = managed.floor.need, managed.floor.standing
     return None if need is None or standing is None else Claim(need, standing)
 
 
-def _decide(managed: Managed, grant: Grant | None, scale: Scale) -> None:
+def _decide(managed: ManagedRouter, grant: Grant | None, scale: Scale) -> None:
     floor = managed.floor
     if isinstance(floor.mode, int):
         floor.want(min(max(floor.mode, scale.least), scale.most))
@@ -139,15 +141,15 @@ def _decide(managed: Managed, grant: Grant | None, scale: Scale) -> None:
         floor.short = floor.short or uncovered(floor.need, grant, scale)
 
 
-def _need(managed: Managed) -> CapFraction | None:
+def _need(managed: ManagedRouter) -> CapFraction | None:
     """Return the host CPU that a router's setpoint takes; None where no floor covers it."""
-    backed = isinstance(managed.plan.spec, DeadlineSpec) or managed.keeper.weights is not None
+    backed = isinstance(managed.plan.spec, DeadlineSpec) or managed.controller.weights is not None
     return managed.floor.need if backed and managed.floor.mode != KEEP else None
 
 
-def _arena(managed: Managed) -> tuple[Hashable, str] | None:
+def _arena(managed: ManagedRouter) -> tuple[Hashable, str] | None:
     """Return the arena of a router's weight, and its name there; None where none is set."""
-    weights = managed.keeper.weights
+    weights = managed.controller.weights
     return None if weights is None or not managed.floor.may_weigh else weights.arena
 
 

@@ -17,7 +17,7 @@ from common.setpoint import Unit
 from common.units import Seconds
 from xtc.control.adaptive import AdaptiveState
 from xtc.control.prior import Prior, learned
-from xtc.manager.router import Managed
+from xtc.manager.router import ManagedRouter
 from xtc.modes import Mode
 from xtc.spec import ActuatorSpec
 from xtc.state.journal import Journal, read_file
@@ -76,13 +76,13 @@ class Remembered:
         self._routers = dict(self._read())
         self._saved_at: Seconds | None = None
 
-    def of(self, managed: Managed, unit: Unit) -> Prior | None:
+    def of(self, managed: ManagedRouter, unit: Unit) -> Prior | None:
         """Return the estimate for a router at its place, in a unit; None where there is none."""
         kept = self._routers.get(managed.plan.name)
         known = kept is not None and kept.spec == managed.plan.spec and kept.unit is unit
         return kept.prior if kept is not None and known else None
 
-    def note(self, managed: Managed) -> None:
+    def note(self, managed: ManagedRouter) -> None:
         """Remember what a router's loop has learned, if that is certain."""
         instance = managed.instance
         if instance is None or instance.mode is not Mode.CLOSED_LOOP or not instance.capped:
@@ -93,7 +93,7 @@ class Remembered:
             kept = Kept(managed.plan.spec, instance.lease.unit, prior, self._wall())
             self._routers[managed.plan.name] = kept
 
-    def look(self, routers: Iterable[Managed], now: Seconds) -> None:
+    def look(self, routers: Iterable[ManagedRouter], now: Seconds) -> None:
         """Save the estimates, if the last time is long ago."""
         if self._saved_at is None:
             self._saved_at = now
@@ -101,7 +101,7 @@ class Remembered:
             self._saved_at = now
             self.save(routers)
 
-    def save(self, routers: Iterable[Managed]) -> None:
+    def save(self, routers: Iterable[ManagedRouter]) -> None:
         """Have the journal's thread write the estimates of these routers."""
         known: dict[str, Kept] = {}
         for managed in routers:

@@ -8,7 +8,7 @@ from xtc.errors import Refused
 from xtc.manager.host import Host
 from xtc.manager.learned import Remembered
 from xtc.manager.records import Records
-from xtc.manager.router import Managed
+from xtc.manager.router import ManagedRouter
 
 MIXED = 0.1
 """Share of a period after which a newly written cap affects too little of its sample."""
@@ -30,7 +30,7 @@ class Lifecycle:
         self.ticked_at: Seconds | None = None
         """The instant of the last tick."""
 
-    def begin(self, managed: Managed, now: Seconds, *, new: bool) -> None:
+    def begin(self, managed: ManagedRouter, now: Seconds, *, new: bool) -> None:
         """Shield a router whose control begins, or cap it, once the journal contains it."""
         managed.observed = self._host.observe
         if self.remembered is not None:
@@ -45,11 +45,11 @@ class Lifecycle:
         """Shield and cap the routers that waited only for the journal."""
         self._host.each("begin", lambda managed: self._go_on_if_waiting(managed, now))
 
-    def _go_on_if_waiting(self, managed: Managed, now: Seconds) -> None:
+    def _go_on_if_waiting(self, managed: ManagedRouter, now: Seconds) -> None:
         if self._host.beginnings.waits(managed.plan.name):
             self._go_on_with(managed, now)
 
-    def _go_on_with(self, managed: Managed, now: Seconds) -> None:
+    def _go_on_with(self, managed: ManagedRouter, now: Seconds) -> None:
         if managed.observing:
             return
         beginnings, name = self._host.beginnings, managed.plan.name
@@ -66,7 +66,7 @@ class Lifecycle:
         """Whether an instant is so far into a period that its sample would mix two caps."""
         return self.ticked_at is not None and now - self.ticked_at > MIXED * self._period
 
-    def deactivate(self, *routers: Managed) -> None:
+    def deactivate(self, *routers: ManagedRouter) -> None:
         """Release routers on request.
 
         Raises:
@@ -80,7 +80,7 @@ class Lifecycle:
             fix = "it is tried again until it is done; `xtc status` shows what is in the way"
             raise Refused("not_released", "vr", "; ".join(troubles), fix)
 
-    def end(self, routers: Iterable[Managed]) -> list[str]:
+    def end(self, routers: Iterable[ManagedRouter]) -> list[str]:
         """End loops and undo their work; return messages about what could not be undone yet."""
         troubles: list[str] = []
         for managed in routers:

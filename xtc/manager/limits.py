@@ -13,7 +13,7 @@ from common.units import PacketsPerSecond, Seconds
 from xtc.errors import ActuatorError, Refused
 from xtc.isolation import Firewall, Unforeseen
 from xtc.manager.removals import Lifts
-from xtc.manager.router import Managed
+from xtc.manager.router import ManagedRouter
 from xtc.measure.collector import Side
 from xtc.measure.meter import WRAP_RATE
 from xtc.wire import Limit
@@ -61,7 +61,7 @@ class Limits:
             fix = "a policer that lost its leadership must stop; `xtc limit` needs no epoch"
             raise Refused("stale_epoch", "epoch", problem, fix)
 
-    def claim(self, managed: Managed) -> None:
+    def claim(self, managed: ManagedRouter) -> None:
         """Note for the journal which interfaces will be limited.
 
         Raises:
@@ -72,7 +72,7 @@ class Limits:
         managed.limited = tuple(sorted({*managed.limited, *managed.interfaces}))
         self.lifts.leave(managed.interfaces)
 
-    def set(self, managed: Managed, rate: PacketsPerSecond, ends_at: Seconds | None) -> None:
+    def set(self, managed: ManagedRouter, rate: PacketsPerSecond, ends_at: Seconds | None) -> None:
         """Limit the interfaces of a router, until an instant if one is given.
 
         Raises:
@@ -86,7 +86,7 @@ class Limits:
                 raise Refused(error.kind, "vr", words, error.fix) from None
         managed.limit, managed.limit_ends_at, managed.limit_problem = rate, ends_at, ""
 
-    def _set(self, managed: Managed, rate: PacketsPerSecond) -> None:
+    def _set(self, managed: ManagedRouter, rate: PacketsPerSecond) -> None:
         """Limit every interface; on any error, no new limit is left behind."""
         try:
             for interface in managed.interfaces:
@@ -96,7 +96,7 @@ class Limits:
                 self.lift(managed)
             raise
 
-    def renew(self, managed: Managed) -> None:
+    def renew(self, managed: ManagedRouter) -> None:
         """Set a limit again that was removed by others or with its interface."""
         assert managed.limit is not None  # look() has found it
         try:
@@ -104,11 +104,11 @@ class Limits:
         except Refused as refused:
             managed.limit_problem = f"its limit is not in force: {refused}"
 
-    def _stands(self, managed: Managed, rate: PacketsPerSecond) -> bool:
+    def _stands(self, managed: ManagedRouter, rate: PacketsPerSecond) -> bool:
         """Whether the limit was in force at the last check, so that only its end changes."""
         return rate == managed.limit and self._counts.keys() >= set(managed.interfaces)
 
-    def lift(self, managed: Managed) -> str:
+    def lift(self, managed: ManagedRouter) -> str:
         """Lift a router's limits; return why not, where it must be retried."""
         trouble = self.lifts.lift(managed.limited)
         managed.limit, managed.limit_ends_at, managed.limited = None, None, ()
@@ -116,7 +116,7 @@ class Limits:
         managed.kept_back = NOTHING
         return trouble
 
-    def look(self, routers: Iterable[Managed], now: Seconds) -> list[Managed]:
+    def look(self, routers: Iterable[ManagedRouter], now: Seconds) -> list[ManagedRouter]:
         """Lift expired limits, and read what the others dropped; once a period.
 
         Returns:
@@ -136,7 +136,7 @@ class Limits:
             self._forget_gone(managed)
         return [managed for managed in limited if managed.limit and self._lost(managed)]
 
-    def _forget_gone(self, managed: Managed) -> None:
+    def _forget_gone(self, managed: ManagedRouter) -> None:
         """Forget former interfaces of a router: a guest gets new ones with each restart."""
         if not self._readable or not managed.interfaces:
             return
@@ -145,7 +145,7 @@ class Limits:
             self.lifts.lift(sorted(left))
             managed.limited = tuple(name for name in managed.limited if name not in left)
 
-    def _lost(self, managed: Managed) -> bool:
+    def _lost(self, managed: ManagedRouter) -> bool:
         """Whether an existing interface has lost our limit; false where none can be read."""
         return self._readable and not self._counts.keys() >= set(managed.interfaces)
 
@@ -164,7 +164,7 @@ class Limits:
 
 
 def _kept_back(
-    managed: Managed,
+    managed: ManagedRouter,
     before: Mapping[str, int],
     counts: Mapping[str, int],
     elapsed: float | None,

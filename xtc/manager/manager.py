@@ -17,7 +17,7 @@ from xtc.manager.lifecycle import Lifecycle
 from xtc.manager.limits import CountingLimiter
 from xtc.manager.records import Records
 from xtc.manager.requests import Requests
-from xtc.manager.router import Managed, OpenActuator
+from xtc.manager.router import ManagedRouter, OpenActuator
 from xtc.manager.shields import ShieldPort
 from xtc.measure.collector import Reading
 from xtc.spec import ActuatorSpec
@@ -81,7 +81,7 @@ class Manager:
         )
 
     @property
-    def routers(self) -> Mapping[str, Managed]:
+    def routers(self) -> Mapping[str, ManagedRouter]:
         """Every configured router by name."""
         return self.host.routers
 
@@ -158,7 +158,7 @@ class Manager:
     def retry(self) -> None:
         """Retry every actuator now; conditions may have changed."""
         for managed in self.host.routers.values():
-            managed.keeper.retry()
+            managed.controller.retry()
 
     def release_marked(self, is_marked: Callable[[ActuatorSpec], bool], *, changed: bool) -> None:
         """Release routers that are not controlled here but have an xtc's cap.
@@ -171,14 +171,16 @@ class Manager:
                 look = partial(self._release_marked, managed, is_marked)
                 self.host.work_on(managed, "release_marked", look)
 
-    def _release_marked(self, managed: Managed, is_marked: Callable[[ActuatorSpec], bool]) -> None:
-        if managed.instance is not None or managed.keeper.original is not None:
+    def _release_marked(
+        self, managed: ManagedRouter, is_marked: Callable[[ActuatorSpec], bool]
+    ) -> None:
+        if managed.instance is not None or managed.controller.original is not None:
             return
         marked = is_marked(managed.plan.spec)
-        prepared = marked and managed.keeper.prepare()
+        prepared = marked and managed.controller.prepare()
         managed.lost = marked and not prepared
         if prepared:
-            managed.keeper.take_over()
+            managed.controller.take_over()
             self._records.store_lazily()
             managed.release_when(durable=managed.plan.name in self._records.durable())
 
@@ -256,7 +258,7 @@ class Manager:
         if pause > 0:
             self.host.each("excuse", lambda managed: managed.excuse(Seconds(pause), now))
 
-    def _stepped(self, managed: Managed, reading: Reading | None, now: Seconds) -> Command:
+    def _stepped(self, managed: ManagedRouter, reading: Reading | None, now: Seconds) -> Command:
         """Return the decision of a router's loop; a failing loop goes blind."""
         work_on = self.host.work_on
         managed.observed, managed.fault = self.host.observe, ""
@@ -338,16 +340,16 @@ class Manager:
             one = list(host.routers.values())[self._turn % len(host.routers)]
             host.work_on(one, "shield", partial(host.shields.look_ahead, one))
 
-    def falling_caps(self) -> list[tuple[int, Managed]]:
+    def falling_caps(self) -> list[tuple[int, ManagedRouter]]:
         """Return (slot, router) for every cap that alternates within this period."""
-        parts = self.host.each("fall", Managed.low_part)
+        parts = self.host.each("fall", ManagedRouter.low_part)
         routers = self.host.routers
         return [(part[0], routers[name]) for name, part in parts.items() if part is not None]
 
-    def fall(self, managed: Managed) -> None:
+    def fall(self, managed: ManagedRouter) -> None:
         """Write the low part of a cap that alternates."""
         self.host.work_on(managed, "fall", managed.fall)
 
 
-def _weight_is_due(managed: Managed) -> bool:
+def _weight_is_due(managed: ManagedRouter) -> bool:
     return managed.floor.pending

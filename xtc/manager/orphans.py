@@ -8,60 +8,62 @@ from collections.abc import Mapping
 
 from xtc.actuator.places import PlaceOf, place_of, takes_over
 from xtc.isolation import Firewall, Unforeseen
-from xtc.manager.cap import Keeper
+from xtc.manager.cap import CapController
 from xtc.manager.removals import NOBODY
 from xtc.spec import ActuatorSpec, Original
 from xtc.state.journal import Entry
 
 
-class Leftovers:
+class Orphans:
     """Restores caps, with the backoff of their actuators."""
 
     def __init__(self, guard: Firewall) -> None:
         self._guard = guard
-        self._keepers: list[tuple[str, Keeper]] = []
+        self._controllers: list[tuple[str, CapController]] = []
 
-    def release(self, name: str, keeper: Keeper) -> str:
+    def release(self, name: str, controller: CapController) -> str:
         """Restore a router's original settings, now or later; return why not yet."""
-        trouble = self._release(name, keeper)
+        trouble = self._release(name, controller)
         if trouble:
-            self._keepers.append((name, keeper))
+            self._controllers.append((name, controller))
         return trouble
 
-    def _release(self, name: str, keeper: Keeper) -> str:
+    def _release(self, name: str, controller: CapController) -> str:
         """Restore a router's original settings; return why it is not done, if so."""
-        done = self._guard.run("release", name, keeper.release)
+        done = self._guard.run("release", name, controller.release)
         if isinstance(done, Unforeseen):
             return f"{name}: {done.words}"
-        return "" if done else f"{name}: {keeper.problem}"
+        return "" if done else f"{name}: {controller.problem}"
 
     def taken_over(self, spec: ActuatorSpec, place: PlaceOf = place_of) -> Original | None:
         """Return the original settings of a place, and leave the place to its current router."""
-        for left in self._keepers:
+        for left in self._controllers:
             original = left[1].original
             assert original is not None  # without an original there is nothing to restore
             if takes_over(spec, left[1].spec, original, place):
-                self._keepers.remove(left)
+                self._controllers.remove(left)
                 return original
         return None
 
     def try_again(self) -> None:
         """Retry for a period."""
-        for _, keeper in self._keepers:
-            keeper.begin_period()
-        self._keepers = [
-            (name, keeper)
-            for name, keeper in self._keepers
-            if keeper.resting or self._release(name, keeper)
+        for _, controller in self._controllers:
+            controller.begin_period()
+        self._controllers = [
+            (name, controller)
+            for name, controller in self._controllers
+            if controller.resting or self._release(name, controller)
         ]
 
     def entries(self, present: Mapping[str, Entry]) -> dict[str, Entry]:
         """Return the journal's entries with these added under names that no router can have."""
         every = dict(present)
-        for name, keeper in self._keepers:
-            assert keeper.original is not None  # without an original there is nothing to restore
+        for name, controller in self._controllers:
+            assert (
+                controller.original is not None
+            )  # without an original there is nothing to restore
             free = name + NOBODY
             while free in every:
                 free += NOBODY
-            every[free] = Entry(keeper.spec, keeper.original)
+            every[free] = Entry(controller.spec, controller.original)
         return every

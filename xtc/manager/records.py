@@ -9,7 +9,7 @@ from xtc.errors import JournalError, Refused
 from xtc.isolation import Unforeseen
 from xtc.manager.host import Host
 from xtc.manager.ifindex import Numbers
-from xtc.manager.router import Managed
+from xtc.manager.router import ManagedRouter
 from xtc.state.journal import UNWRITTEN, Entry, Journal, Ledger
 
 
@@ -69,7 +69,7 @@ class Records:
         known = self.journal.secured
         return {name for name, entry in self._entries().items() if known.get(name) == entry}
 
-    def knows_limit(self, managed: Managed) -> bool:
+    def knows_limit(self, managed: ManagedRouter) -> bool:
         """Whether the journal has every interface that may have a router's limit."""
         return {*managed.limited} <= {*self.journal.certain.limits.get(managed.plan.name, ())}
 
@@ -104,6 +104,6 @@ class Records:
         return entries
 
 
-def _entry(managed: Managed) -> tuple[Entry | None, bool]:
+def _entry(managed: ManagedRouter) -> tuple[Entry | None, bool]:
     """Return what must be restored of a router, and whether nothing was changed yet."""
-    return managed.keeper.entry, managed.keeper.untouched
+    return managed.controller.entry, managed.controller.untouched

@@ -7,13 +7,13 @@ from common.units import BitsPerSecond, PacketsPerSecond, Seconds
 from xtc.control.headroom import is_held
 from xtc.control.law import Sample
 from xtc.control.laws import name_in_bits
-from xtc.manager.router import Managed
+from xtc.manager.router import ManagedRouter
 from xtc.measure.collector import Side, with_dropped
 from xtc.modes import Finding, Mode
 from xtc.wire import Report
 
 
-def report(managed: Managed, now: Seconds) -> Report:
+def report(managed: ManagedRouter, now: Seconds) -> Report:
     """Return the report of a router."""
     instance, reading, view = managed.instance, managed.reading, managed.view
     remaining = math.inf if instance is None else instance.lease.remaining(now)
@@ -53,13 +53,13 @@ def report(managed: Managed, now: Seconds) -> Report:
         over_promise_bits=accounting.over(Unit.BITS),
         under_promise_bits=accounting.under(Unit.BITS),
         breach_seconds=accounting.breach_s,
-        weight=managed.floor.weight if managed.keeper.weights is not None else None,
+        weight=managed.floor.weight if managed.controller.weights is not None else None,
         floor_problem=managed.floor.problem if instance is not None else "",
         uuid=managed.uuid,
     )
 
 
-def bare_report(managed: Managed) -> Report:
+def bare_report(managed: ManagedRouter) -> Report:
     """Return a minimal report of a router whose full report failed: its name, and why."""
     return Report(
         vr=managed.plan.name,
@@ -80,7 +80,7 @@ def bare_report(managed: Managed) -> Report:
     )
 
 
-def _binding(managed: Managed) -> bool | None:
+def _binding(managed: ManagedRouter) -> bool | None:
     """Return whether the cap or the shield limits the router."""
     instance, sample = managed.instance, managed.sample
     if sample is None or sample.binding or instance is None:
@@ -89,21 +89,21 @@ def _binding(managed: Managed) -> bool | None:
     return counted is not None and is_held(counted, instance.lease.target)
 
 
-def _offered(managed: Managed) -> PacketsPerSecond | None:
+def _offered(managed: ManagedRouter) -> PacketsPerSecond | None:
     """Return the packets/s sent towards the router, including what limit and shield dropped."""
     reached = None if managed.reading is None else managed.reading.offered
     dropped = _dropped(managed)
     return None if reached is None or dropped is None else PacketsPerSecond(reached + dropped)
 
 
-def _offered_bps(managed: Managed) -> BitsPerSecond | None:
+def _offered_bps(managed: ManagedRouter) -> BitsPerSecond | None:
     reading = managed.reading
     if reading is None or reading.offered is None:
         return None
     return with_dropped(reading.offered, reading.offered_bps, _dropped(managed))
 
 
-def _dropped(managed: Managed) -> PacketsPerSecond | None:
+def _dropped(managed: ManagedRouter) -> PacketsPerSecond | None:
     """Return what limit and shield dropped and no counter contains; None where unknown."""
     if managed.kept_back is None or managed.shielded.dropped is None:
         return None
@@ -111,12 +111,12 @@ def _dropped(managed: Managed) -> PacketsPerSecond | None:
     return PacketsPerSecond(managed.kept_back + uncounted)
 
 
-def _law(managed: Managed) -> str:
+def _law(managed: ManagedRouter) -> str:
     in_bits = managed.instance is not None and managed.instance.lease.unit is Unit.BITS
     return name_in_bits(managed.plan.law) if in_bits else managed.plan.law
 
 
-def _problem(managed: Managed) -> str:
+def _problem(managed: ManagedRouter) -> str:
     if problem := managed.fault or _problem_of_cap(managed):
         return problem
     if managed.reading is not None and managed.reading.problems:
@@ -133,18 +133,18 @@ def _problem(managed: Managed) -> str:
     return ""
 
 
-def _is_counted(managed: Managed, sample: Sample) -> bool:
+def _is_counted(managed: ManagedRouter, sample: Sample) -> bool:
     """Whether a sample is known in the setpoint's unit."""
     return managed.instance is None or sample.counted_in(managed.instance.lease.unit) is not None
 
 
-def _problem_of_cap(managed: Managed) -> str:
-    held = managed.instance is not None or managed.keeper.original is not None
-    if held and managed.keeper.problem is not None:
-        return str(managed.keeper.problem)
+def _problem_of_cap(managed: ManagedRouter) -> str:
+    held = managed.instance is not None or managed.controller.original is not None
+    if held and managed.controller.problem is not None:
+        return str(managed.controller.problem)
     if managed.instance is not None and managed.undurable:
         return managed.undurable
-    if managed.keeper.yielded:
+    if managed.controller.yielded:
         return "somebody else keeps changing the cap (find out who, then `xtc resume`)"
     if held and managed.instance is None:
         return "what stood there before is still to be put back"

@@ -20,7 +20,7 @@ from xtc.manager.acceptance import (
 from xtc.manager.host import Host
 from xtc.manager.lifecycle import Lifecycle
 from xtc.manager.records import Records
-from xtc.manager.router import Managed
+from xtc.manager.router import ManagedRouter
 from xtc.state.journal import UNWRITTEN
 from xtc.wire import (
     Activate,
@@ -169,7 +169,7 @@ class Requests:
                 self._carry_out_or_refuse(managed, request, now)
                 return (host.report(managed, now),)
 
-    def _carry_out_or_refuse(self, managed: Managed, request: Request, now: Seconds) -> None:
+    def _carry_out_or_refuse(self, managed: ManagedRouter, request: Request, now: Seconds) -> None:
         """Carry out a request on one router; an unforeseen error refuses this request only."""
         work = partial(self._carry_out_on, managed, request, now)
         result = self._host.guard.run("request", managed.plan.name, work, passing=(Refused,))
@@ -178,7 +178,7 @@ class Requests:
             fix = "the daemon's log has the trace: please report it"
             raise Refused("unforeseen", "vr", result.words, fix)
 
-    def _carry_out_on(self, managed: Managed, request: Request, now: Seconds) -> None:
+    def _carry_out_on(self, managed: ManagedRouter, request: Request, now: Seconds) -> None:
         match request:
             case Activate():
                 self._grant(managed, request, now)
@@ -196,7 +196,7 @@ class Requests:
             case Status():
                 pass
 
-    def _router(self, name: str) -> Managed:
+    def _router(self, name: str) -> ManagedRouter:
         routers = self._host.routers
         if name in routers:
             return routers[name]
@@ -204,7 +204,7 @@ class Requests:
         fix = f"did you mean {near[0]}?" if near else "`xtc status` lists the routers"
         raise Refused("unknown_router", "vr", f"{name} is not in the configuration", fix)
 
-    def _grant(self, managed: Managed, request: Activate | Retune, now: Seconds) -> None:
+    def _grant(self, managed: ManagedRouter, request: Activate | Retune, now: Seconds) -> None:
         """Give a lease: one that raises the highest epoch is made durable before it is obeyed."""
         lease = Lease.of(
             request.setpoint,
@@ -229,7 +229,7 @@ class Requests:
             begin = partial(self._lifecycle.begin, managed, now, new=before is None)
             self._host.work_on(managed, "begin", begin)
 
-    def _limit(self, managed: Managed, request: Limit, now: Seconds) -> None:
+    def _limit(self, managed: ManagedRouter, request: Limit, now: Seconds) -> None:
         """Limit the router's interfaces, or lift the limit; the journal is written first."""
         check_epoch(request.epoch or 0, self._wall())
         self._claim_limit(managed, request)
@@ -249,7 +249,7 @@ class Requests:
         ends_at = None if request.ttl_s is None else Seconds(now + request.ttl_s)
         limits.set(managed, PacketsPerSecond(request.rate_pps), ends_at)
 
-    def _claim_limit(self, managed: Managed, request: Limit) -> None:
+    def _claim_limit(self, managed: ManagedRouter, request: Limit) -> None:
         """Note which interfaces a limit is for.
 
         Raises:

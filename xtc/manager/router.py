@@ -34,8 +34,8 @@ from xtc.control.shielding import Shielded
 from xtc.control.stale_model import count_outside, with_stale_model
 from xtc.errors import Gone
 from xtc.lease import Kind, Lease
-from xtc.manager.cap import CapView, Keeper, same_cap
-from xtc.manager.floor import FloorKeeper
+from xtc.manager.cap import CapController, CapView, same_cap
+from xtc.manager.floor import FloorController
 from xtc.manager.window import Calm, Seen, joined, mean_of, steadied
 from xtc.measure.collector import Reading, Side, reached_bps
 from xtc.modes import Finding, Mode
@@ -44,7 +44,7 @@ from xtc.spec import ActuatorSpec, Original
 OpenActuator = Callable[[ActuatorSpec, Original | None], Actuator]
 
 
-class Managed:
+class ManagedRouter:
     """A router of the configuration; active while it has an instance."""
 
     observed = ""
@@ -70,8 +70,8 @@ class Managed:
         self, plan: RouterPlan, open_actuator: OpenActuator, original: Original | None = None
     ) -> None:
         self.plan = plan
-        self.keeper = Keeper(plan.spec, open_actuator, original=original)
-        self.floor = FloorKeeper(self.keeper, plan.weight)
+        self.controller = CapController(plan.spec, open_actuator, original=original)
+        self.floor = FloorController(self.controller, plan.weight)
         self.instance: Instance | None = None
         self.limit: PacketsPerSecond | None = None
         """Rate limit of the host's traffic into each interface; None is no limit."""
@@ -125,7 +125,7 @@ class Managed:
     def weighable(self) -> bool:
         """Whether it is under control, so that its weight may be changed."""
         held = self.instance is not None and self.instance.mode is not Mode.RELEASED
-        return held and self.keeper.original is not None and not self.observing
+        return held and self.controller.original is not None and not self.observing
 
     @property
     def interfaces(self) -> tuple[str, ...]:
@@ -151,17 +151,17 @@ class Managed:
         """
         self._obeyed, self.by_hand = lease, False
         if self.instance is None:
-            adopted = not self.keeper.untouched
+            adopted = not self.controller.untouched
             self.instance = Instance(lease=lease, seen_at=now, capped=adopted)
-            if self.keeper.prepare():
-                self.keeper.view(now)  # CPU usage is known from here on
+            if self.controller.prepare():
+                self.controller.view(now)  # CPU usage is known from here on
         else:
             before = self.instance.lease
             same = (lease.setpoint, lease.kind) == (before.setpoint, before.kind)
             watch = self.instance.watch if same else Watch()
             self.instance = replace(self.instance.given(lease), watch=watch)
 
-    def remember(self, of: "Callable[[Managed, Unit], Prior | None]") -> None:
+    def remember(self, of: "Callable[[ManagedRouter, Unit], Prior | None]") -> None:
         """Start a loop that knows nothing yet with the estimate of an earlier run."""
         if self.instance is not None and self.instance.law_state is None:
             self.instance = replace(self.instance, prior=of(self, self.instance.lease.unit))
@@ -190,7 +190,7 @@ class Managed:
             lease = _replanned(self.instance.lease, plan)
             self.instance = self.instance.given(lease)
 
-    def succeed(self, before: "Managed", lease: Lease | None, now: Seconds) -> None:
+    def succeed(self, before: "ManagedRouter", lease: Lease | None, now: Seconds) -> None:
         """Take over the orders of this router at its previous place; the lease is its loop's."""
         self.accounting = before.accounting
         self._obeyed = before.last_lease()
@@ -206,7 +206,7 @@ class Managed:
         mode = Mode.MANUAL if paused else Mode.CLOSED_LOOP
         self.instance = replace(self.instance, paused=paused, mode=mode, law_state=None)
         if not paused:
-            self.keeper.reclaim()
+            self.controller.reclaim()
             self.floor.reclaim()
 
     def excuse(self, pause: Seconds, now: Seconds) -> None:
@@ -220,17 +220,17 @@ class Managed:
         self.reading, self._period_s = reading, period
         self.found = self.found if reading is None else ()
         self.view = self.sample = None
-        self.keeper.begin_period()
+        self.controller.begin_period()
         if self.instance is None:
             self._release_again()
             return KEEP
         if not self._opened(period):
             self.instance = replace(self.instance, seen_at=now)
             return KEEP
-        self.view = self.keeper.view(now)
-        if self.keeper.yielded and self.instance.lease.kind is Kind.PUNISHMENT:
-            self.keeper.reclaim()  # a punished router must not escape by changing the cap
-        if self.keeper.yielded:
+        self.view = self.controller.view(now)
+        if self.controller.yielded and self.instance.lease.kind is Kind.PUNISHMENT:
+            self.controller.reclaim()  # a punished router must not escape by changing the cap
+        if self.controller.yielded:
             self.instance = replace(self.instance, mode=Mode.MANUAL, finding=Finding.FOREIGN)
             return KEEP
         if self.mixed or self._too_early(period):
@@ -323,21 +323,21 @@ class Managed:
 
     def _opened(self, period: Seconds) -> bool:
         """Open the actuator if needed; wait for a router that is gone."""
-        if not self.keeper.prepare():
-            if isinstance(self.keeper.problem, Gone):
+        if not self.controller.prepare():
+            if isinstance(self.controller.problem, Gone):
                 self._lose()
             return False
         self.lost = False
-        if self._profile is None and self.keeper.limits is not None:
-            self._profile = self.plan.profile(self.keeper.limits, period)
-        if self._profile is not None and self._profile.slow is not self.keeper.slow:
-            self._profile = dataclasses.replace(self._profile, slow=self.keeper.slow)
+        if self._profile is None and self.controller.limits is not None:
+            self._profile = self.plan.profile(self.controller.limits, period)
+        if self._profile is not None and self._profile.slow is not self.controller.slow:
+            self._profile = dataclasses.replace(self._profile, slow=self.controller.slow)
         return True
 
     def _lose(self) -> None:
         """Forget a router that is gone; a new one under its name is another router."""
         assert self.instance is not None  # step() has checked
-        self.keeper.forget()
+        self.controller.forget()
         self.lost = True
         self._period = self._profile = None
         self._polling = Polling()
@@ -406,7 +406,7 @@ class Managed:
             self._owes_release = not self._release_again()
         else:
             self._keep()
-        if isinstance(self.keeper.problem, Gone) and self.instance is not None:
+        if isinstance(self.controller.problem, Gone) and self.instance is not None:
             self._lose()
 
     def _has_floor_alone(self) -> bool:
@@ -424,17 +424,17 @@ class Managed:
     def _spend(self, period: Dithered) -> None:
         """Begin a period; after a failed write, no cap alternates."""
         self._fell = False
-        self._period = period if self.keeper.set(period.high) else None
+        self._period = period if self.controller.set(period.high) else None
 
     def _keep(self) -> None:
         """Continue at the mean of an alternating cap; redistribute a divided one."""
         if self._period is not None and self._alternates() and self._profile is not None:
             self._spend(steady(self._period.mean, self._profile.quantum))
-        self.keeper.rebalance()
+        self.controller.rebalance()
 
     def look_at_floor(self) -> None:
         """Check the weight, and learn what the setpoint needs."""
-        instance, limits = self.instance, self.keeper.limits
+        instance, limits = self.instance, self.controller.limits
         if instance is None or limits is None:
             return
         self.floor.look()
@@ -461,13 +461,13 @@ class Managed:
         """Write the low part of an alternating cap, if there still is one."""
         part = self.low_part()
         if part is not None and not self.observing:
-            self._fell = self.keeper.set(part[1])
+            self._fell = self.controller.set(part[1])
 
     def release(self) -> bool:
         """Restore the original settings; return whether it is done."""
         self._period = self.view = None
         self.floor.rest()
-        return self.keeper.release()
+        return self.controller.release()
 
     def release_when(self, *, durable: bool) -> None:
         """Restore the original settings, or leave that to the next period."""
@@ -475,7 +475,7 @@ class Managed:
 
     def _release_again(self) -> bool:
         """Retry a failed release after the actuator's backoff; return whether it is done."""
-        return not self.keeper.resting and self.release()
+        return not self.controller.resting and self.release()
 
     def reached(self, reading: Reading) -> PacketsPerSecond | None:
         """Return the packets/s that reached the router; its own end also counts shield drops."""

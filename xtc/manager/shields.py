@@ -15,7 +15,7 @@ from xtc.control.shielding import Seen, Shielded, learned
 from xtc.errors import ActuatorError
 from xtc.isolation import Firewall
 from xtc.manager.removals import Lifts
-from xtc.manager.router import Managed
+from xtc.manager.router import ManagedRouter
 from xtc.measure.collector import Side
 from xtc.modes import Finding, Mode
 
@@ -77,7 +77,7 @@ class Shields:
         self._new = 0
         """Routers without a shield so far, of those checked in this period."""
 
-    def look(self, managed: Managed, now: Seconds) -> None:
+    def look(self, managed: ManagedRouter, now: Seconds) -> None:
         """Read what a router's shield dropped in the last period."""
         shielded = managed.shielded
         shielded.whole = shielded.stands and not shielded.fresh
@@ -99,7 +99,7 @@ class Shields:
         except ActuatorError:
             return None
 
-    def claim(self, managed: Managed, now: Seconds) -> bool:
+    def claim(self, managed: ManagedRouter, now: Seconds) -> bool:
         """Note the interfaces that will get a shield; whether the journal must be written first."""
         new = {*managed.interfaces} - {*managed.shielded.claimed}
         if self._port is None or not new or managed.observing or _is_paused(managed):
@@ -111,7 +111,7 @@ class Shields:
         self.lifts.leave(new)
         return True
 
-    def tend(self, managed: Managed, now: Seconds, *, may_set: bool = True) -> None:
+    def tend(self, managed: ManagedRouter, now: Seconds, *, may_set: bool = True) -> None:
         """Set, change or lift a router's shield by the state of its loop.
 
         Args:
@@ -131,7 +131,7 @@ class Shields:
             self._learn(managed)
             self._set(managed, setpoint, now, may_set=may_set)
 
-    def follow(self, managed: Managed, now: Seconds, *, may_set: bool) -> None:
+    def follow(self, managed: ManagedRouter, now: Seconds, *, may_set: bool) -> None:
         """Set or change a router's shield between two ticks, by what was learned so far."""
         setpoint = _wanted(managed, now)
         if self._port is None or managed.observing or setpoint is None or _is_paused(managed):
@@ -141,7 +141,7 @@ class Shields:
             _note_begun(shielded, setpoint)
             self._set(managed, setpoint, now, may_set=may_set)
 
-    def holds(self, managed: Managed) -> bool | None:
+    def holds(self, managed: ManagedRouter) -> bool | None:
         """Whether a shield holds a router on all its interfaces; None while unknown."""
         if self._port is None or not managed.plan.shield:
             return False
@@ -150,7 +150,7 @@ class Shields:
             return None
         return shielded.rate is not None and not shielded.problem
 
-    def _learn(self, managed: Managed) -> None:
+    def _learn(self, managed: ManagedRouter) -> None:
         shielded = managed.shielded
         before, shielded.before = shielded.before, None
         if shielded.setpoint is None or not shielded.whole:
@@ -160,7 +160,9 @@ class Shields:
         if seen is not None:
             shielded.law = learned(shielded.law, setpoint, seen)
 
-    def _set(self, managed: Managed, setpoint: Setpoint, now: Seconds, *, may_set: bool) -> None:
+    def _set(
+        self, managed: ManagedRouter, setpoint: Setpoint, now: Seconds, *, may_set: bool
+    ) -> None:
         assert self._port is not None  # tend() has checked
         shielded = managed.shielded
         rate = shielded.law.rate(setpoint)
@@ -179,7 +181,7 @@ class Shields:
         self._new += shielded.rate is None
         return shielded.rate is not None or self._new <= MOST_NEW
 
-    def _put(self, managed: Managed, rate: Setpoint, port: ShieldPort) -> None:
+    def _put(self, managed: ManagedRouter, rate: Setpoint, port: ShieldPort) -> None:
         """Put the shield on the router's interfaces, where possible, and on no others."""
         shielded, name, interfaces = managed.shielded, managed.plan.name, managed.interfaces
         self.lifts.lift(self._borne(managed) - {*interfaces})
@@ -194,12 +196,12 @@ class Shields:
         if len(refused) < len(interfaces):
             shielded.rate = rate
 
-    def _borne(self, managed: Managed) -> set[str]:
+    def _borne(self, managed: ManagedRouter) -> set[str]:
         """Return the interfaces that may have the router's shield, and no other router's."""
         name = managed.plan.name
         return {one for one in managed.shielded.claimed if self._bearers.get(one, name) == name}
 
-    def lift(self, managed: Managed) -> str:
+    def lift(self, managed: ManagedRouter) -> str:
         """Lift a router's shield; return why not, where it must be retried."""
         if self._port is None or not managed.shielded.claimed:
             return ""
@@ -208,7 +210,7 @@ class Shields:
         managed.shielded = Shielded()
         return trouble
 
-    def look_ahead(self, managed: Managed) -> None:
+    def look_ahead(self, managed: ManagedRouter) -> None:
         """Check whether another owner's filter decides before a router's shield or limit.
 
         This takes milliseconds for each interface: the caller takes the routers in turn.
@@ -230,13 +232,13 @@ class Shields:
         self._new = 0
         self.lifts.try_again()
 
-    def interfaces(self, routers: Iterable[Managed]) -> dict[str, tuple[str, ...]]:
+    def interfaces(self, routers: Iterable[ManagedRouter]) -> dict[str, tuple[str, ...]]:
         """Return what the journal must hold: the interfaces that may have a shield, by router."""
         claimed = {m.plan.name: m.shielded.claimed for m in routers if m.shielded.claimed}
         return claimed | self.lifts.left()
 
 
-def _is_upset(managed: Managed) -> bool:
+def _is_upset(managed: ManagedRouter) -> bool:
     """Whether a router's interfaces have changed, or are no longer counted."""
     shielded = managed.shielded
     before, shielded.disturbed = shielded.disturbed, managed.disturbed
@@ -245,7 +247,7 @@ def _is_upset(managed: Managed) -> bool:
     return managed.interfaces != shielded.asked and {*managed.interfaces} != {*shielded.asked}
 
 
-def _wanted(managed: Managed, now: Seconds) -> Setpoint | None:
+def _wanted(managed: ManagedRouter, now: Seconds) -> Setpoint | None:
     """Return the setpoint of a router that needs a shield.
 
     A router that does not respond to its cap keeps its shield: nothing else holds it. A loop
@@ -280,11 +282,11 @@ def _larger(setpoint: Setpoint, other: Setpoint | None) -> Setpoint:
     return other
 
 
-def _is_paused(managed: Managed) -> bool:
+def _is_paused(managed: ManagedRouter) -> bool:
     return managed.instance is not None and managed.instance.paused
 
 
-def _change(managed: Managed, rate: Setpoint, port: ShieldPort) -> None:
+def _change(managed: ManagedRouter, rate: Setpoint, port: ShieldPort) -> None:
     """Change the rate; if that fails, set the shield again in the next period."""
     shielded = managed.shielded
     try:
@@ -295,7 +297,7 @@ def _change(managed: Managed, rate: Setpoint, port: ShieldPort) -> None:
         shielded.rate = rate
 
 
-def _seen(managed: Managed, unit: Unit) -> Seen | None:
+def _seen(managed: ManagedRouter, unit: Unit) -> Seen | None:
     """Return the law's input in a unit, None where a part of it is not known."""
     sample, dropped, instance = managed.sample, managed.shielded.dropped, managed.instance
     if sample is None or dropped is None or instance is None:

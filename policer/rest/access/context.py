@@ -12,12 +12,12 @@ from policer.fleet.live import Fleet, HostLive
 from policer.rest.access.gate import Gate
 from policer.rest.access.settings import RestSettings
 from policer.rest.access.slots import Slots
-from policer.store import Asking, ReachedStore, Store, TokenRow
+from policer.store import ReachedStore, Requester, Store, TokenRow
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
-    """Passed to handlers as `desk`."""
+class Context:
+    """Passed to handlers as `context`."""
 
     store: Store
     fleet: Fleet
@@ -36,11 +36,11 @@ class Desk:
         """Return the policer's time."""
         return self.settings.clock()
 
-    def of(self, token: TokenRow) -> "Desk":
-        """Return the desk limited to what a token may see."""
+    def of(self, token: TokenRow) -> "Context":
+        """Return the context limited to what a token may see."""
         if not token.reach.limited:
             return self
-        asking = Asking(
+        requester = Requester(
             token.id,
             token.reach,
             self._tenant_of,
@@ -48,8 +48,8 @@ class Desk:
             self.fleet.located,
             self._seen_on,
         )
-        fleet = ReachedFleet(self.fleet, token.reach, asking.override)
-        return replace(self, store=ReachedStore(self.store, asking), fleet=fleet)
+        fleet = ReachedFleet(self.fleet, token.reach, requester.override)
+        return replace(self, store=ReachedStore(self.store, requester), fleet=fleet)
 
     def _tenant_of(self, host: str, vr: str) -> str | None:
         return tenant_of(self.fleet.get(host), vr)
@@ -60,12 +60,12 @@ class Desk:
 
     def _reported(self, host: str, vr: str) -> bool:
         live = self.fleet.get(host)
-        return live is not None and vr in live.sight.routers
+        return live is not None and vr in live.telemetry.routers
 
 
-GivenDesk = NamedDependency[Desk]
+GivenDesk = NamedDependency[Context]
 GivenGate = NamedDependency[Gate]
-"""Parameters `desk` and `gate` of handlers."""
+"""Parameters `context` and `gate` of handlers."""
 
 
 async def provide_gate(state: State) -> Gate:
@@ -75,8 +75,8 @@ async def provide_gate(state: State) -> Gate:
     return gate
 
 
-async def provide_desk(state: State, scope: Scope) -> Desk:
-    """Provide the application's desk, limited to what the token may see."""
-    desk, asker = state.desk, scope.get("user")
-    assert isinstance(desk, Desk)
-    return desk.of(asker) if isinstance(asker, TokenRow) else desk
+async def provide_context(state: State, scope: Scope) -> Context:
+    """Provide the application's context, limited to what the token may see."""
+    context, requester = state.context, scope.get("user")
+    assert isinstance(context, Context)
+    return context.of(requester) if isinstance(requester, TokenRow) else context

@@ -36,31 +36,31 @@ def host_live(
     suspended = None if suspension is None else override_answer(suspension)
     if live is None:
         return HostLiveAnswer(suspension=suspended)
-    sight, reachable = live.sight, live.sight.reachable(now)
-    reports = sight.routers.values() if reachable else ()
-    drops = sight.drops if reachable else None
+    telemetry, reachable = live.telemetry, live.telemetry.reachable(now)
+    reports = telemetry.routers.values() if reachable else ()
+    drops = telemetry.drops if reachable else None
     return HostLiveAnswer(
         reachable=reachable,
-        heard_s_ago=None if sight.heard_at is None else max(0.0, now - sight.heard_at),
-        distrust=sight.distrust,
+        heard_s_ago=None if telemetry.heard_at is None else max(0.0, now - telemetry.heard_at),
+        distrust=telemetry.distrust,
         link_problem=live.link_problem,
         refused=len(live.refusals),
         refusal=next((f"{vr}: {words}" for vr, words in sorted(live.refusals.items())), ""),
         braked=braked,
         overpromised=live.overpromised,
         suspension=suspended,
-        highest_epoch=sight.highest_epoch,
+        highest_epoch=telemetry.highest_epoch,
         engaged=live.state.standing.engaged,
-        simulated=sight.simulated,
+        simulated=telemetry.simulated,
         harmed=live.state.standing.harmed,
         promised_pps=live.promised_pps(datetime.now(UTC)),
         guaranteed_pps=live.guaranteed_pps,
         forwarded_pps=_total(report.throughput_pps for report in reports),
         offered_pps=_total(report.offered_pps for report in reports),
-        routers=len(sight.routers),
+        routers=len(telemetry.routers),
         contracts=len(live.contracts),
         punished=sum(s.punishment.height > 0 for s in live.state.routers.values()),
-        dropped=sight.dropped + live.unread,
+        dropped=telemetry.dropped + live.unread,
         card_drops_pps=None if drops is None else sum(drops.cards.values()),
         backlog_drops_pps=None if drops is None else drops.backlog,
     )
@@ -72,7 +72,7 @@ def _total(rates: Iterable[float | None]) -> float:
 
 def report_of(live: HostLive, vr: str, now: float) -> Report | None:
     """Return a daemon's report on a router; None if the daemon is silent."""
-    return live.sight.routers.get(vr) if live.sight.reachable(now) else None
+    return live.telemetry.routers.get(vr) if live.telemetry.reachable(now) else None
 
 
 def router(live: HostLive, vr: str, now: float, exemption: Override | None = None) -> RouterAnswer:
@@ -152,7 +152,7 @@ def setpoint(live: HostLive, vr: str, now: float) -> SetpointAnswer:
 def capacity(live: HostLive, now: float) -> HostCapacity:
     """Return a host's capacity, and how much of it is promised."""
     host, promised = live.host, live.promised_pps(datetime.now(UTC))
-    reports = live.sight.routers.values() if live.sight.reachable(now) else ()
+    reports = live.telemetry.routers.values() if live.telemetry.reachable(now) else ()
     return HostCapacity(
         host=host.name,
         capacity_pps=host.capacity_pps,
@@ -171,4 +171,4 @@ def routers_of(fleet: Fleet, host: str | None) -> Iterable[tuple[HostLive, str]]
     live = fleet.get(host)
     if live is None:
         return ()
-    return ((live, vr) for vr in sorted({*live.contracts, *live.sight.routers}))
+    return ((live, vr) for vr in sorted({*live.contracts, *live.telemetry.routers}))

@@ -59,7 +59,7 @@ def telemetry(fleet: Fleet, wanted: Sequence[str] | None, now: float) -> Tick:
         live = known.get(name)
         if live is None:
             continue
-        room -= len(live.sight.routers)
+        room -= len(live.telemetry.routers)
         if room < 0:
             left_out.append(name)
             continue
@@ -74,7 +74,7 @@ def _host(live: HostLive, now: float) -> HostTick:
         engaged=stand.engaged,
         forwarded_pps=stand.forwarded_pps,
         offered_pps=stand.offered_pps,
-        routers={vr: _router(live, vr, now) for vr in live.sight.routers if stand.reachable},
+        routers={vr: _router(live, vr, now) for vr in live.telemetry.routers if stand.reachable},
         orders={vr: order.setpoint_pps for vr, order in live.orders.items()},
         orders_bps={
             vr: order.setpoint_bps

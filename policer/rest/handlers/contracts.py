@@ -13,7 +13,7 @@ from policer.contracts.in_force import Classes, in_force
 from policer.contracts.location import UUID
 from policer.contracts.promised import ANYWHERE
 from policer.errors import Problem, Unknown
-from policer.rest.access.context import Desk, GivenDesk
+from policer.rest.access.context import Context, GivenDesk
 from policer.rest.access.gate import FILTERED
 from policer.rest.answers.entities import (
     CheckAnswer,
@@ -57,13 +57,13 @@ ContractKey = tuple[WhereOrEmpty, VrName]
     sync_to_thread=True,
 )
 def list_contracts(
-    desk: GivenDesk, limit: Limit = 100, after: After = None, host: HostFilter = None
+    context: GivenDesk, limit: Limit = 100, after: After = None, host: HostFilter = None
 ) -> ContractPage:
     """List the contracts: first those that follow routers, then the others by host and router."""
-    rows = desk.store.contracts.page(unpack(after, ContractKey), limit + 1, host)
+    rows = context.store.contracts.page(unpack(after, ContractKey), limit + 1, host)
     page, following = cut(rows, limit, lambda row: (row[0], row[1]))
-    classes = desk.store.classes.named_by(stored.value for _, _, stored in page)
-    homes = desk.fleet.homes()
+    classes = context.store.classes.named_by(stored.value for _, _, stored in page)
+    homes = context.fleet.homes()
     return ContractPage([_answer(*row, classes, homes) for row in page], following)
 
 
@@ -77,31 +77,31 @@ def list_contracts(
 )
 def add_contract(
     data: JSONBody[NewContract],
-    desk: GivenDesk,
+    context: GivenDesk,
     request: StrictRequest,
     idempotency_key: IdempotencyKey = None,
 ) -> Response[ContractAnswer]:
     """Create a contract: on one host or, without a host, one that follows its router."""
     host, vr = data.host or ANYWHERE, data.vr
     # The answer is made within the change, which reads nothing else.
-    classes = _classes(desk, data.contract)
+    classes = _classes(context, data.contract)
 
     def change(answering: Answering[Contract] | None) -> Stored[Contract]:
-        refuse(_ambiguous(desk, host, vr))
-        return desk.store.contracts.put(
+        refuse(_ambiguous(context, host, vr))
+        return context.store.contracts.put(
             host,
             vr,
             data.contract,
             None,
             request.actor,
             answering=answering,
-            seen_on=_seen_on(desk, host, vr),
+            seen_on=_seen_on(context, host, vr),
         )
 
     def answer(stored: Stored[Contract]) -> Response[ContractAnswer]:
-        return _tagged(desk, (host, vr), stored, 201, classes)
+        return _tagged(context, (host, vr), stored, 201, classes)
 
-    return once(desk, request, idempotency_key, data, change=change, answer=answer)
+    return once(context, request, idempotency_key, data, change=change, answer=answer)
 
 
 @post(
@@ -113,11 +113,11 @@ def add_contract(
     status_code=200,
     sync_to_thread=True,
 )
-def check_contract(data: JSONBody[NewContract], desk: GivenDesk) -> CheckAnswer:
+def check_contract(data: JSONBody[NewContract], context: GivenDesk) -> CheckAnswer:
     """Return the problems of a contract, and what would be promised; writes nothing."""
     host, vr = data.host or ANYWHERE, data.vr
-    checked = desk.store.contracts.check(host, vr, data.contract, _seen_on(desk, host, vr))
-    problems = (*checked.problems, *_ambiguous(desk, host, vr))
+    checked = context.store.contracts.check(host, vr, data.contract, _seen_on(context, host, vr))
+    problems = (*checked.problems, *_ambiguous(context, host, vr))
     return CheckAnswer(
         admissible=not problems,
         errors=tuple(FieldProblem(p.field, p.problem, p.fix) for p in problems),
@@ -135,9 +135,9 @@ def check_contract(data: JSONBody[NewContract], desk: GivenDesk) -> CheckAnswer:
     limited=FILTERED,
     sync_to_thread=True,
 )
-def read_contract(host: HostPath, vr: VrPath, desk: GivenDesk) -> Response[ContractAnswer]:
+def read_contract(host: HostPath, vr: VrPath, context: GivenDesk) -> Response[ContractAnswer]:
     """Read the contract of a router on one host."""
-    return _read(desk, host, vr)
+    return _read(context, host, vr)
 
 
 @put(
@@ -153,14 +153,14 @@ def put_contract(
     host: HostPath,
     vr: VrPath,
     data: JSONBody[Contract],
-    desk: GivenDesk,
+    context: GivenDesk,
     request: StrictRequest,
     if_match: IfMatch = None,
     if_none_match: IfNoneMatch = None,
 ) -> Response[ContractAnswer]:
     """Create a contract on one host (If-None-Match: *) or replace one (If-Match)."""
-    version = create_or_replace(if_match, if_none_match, lambda: _version(desk, host, vr))
-    return _put(desk, (host, vr), data, version, request.actor)
+    version = create_or_replace(if_match, if_none_match, lambda: _version(context, host, vr))
+    return _put(context, (host, vr), data, version, request.actor)
 
 
 @delete(
@@ -172,10 +172,10 @@ def put_contract(
     sync_to_thread=True,
 )
 def remove_contract(
-    host: HostPath, vr: VrPath, desk: GivenDesk, request: StrictRequest, if_match: IfMatch = None
+    host: HostPath, vr: VrPath, context: GivenDesk, request: StrictRequest, if_match: IfMatch = None
 ) -> None:
     """Remove a contract: from now on its router gets a share of what is left; its history stays."""
-    _remove(desk, host, vr, if_match, request.actor)
+    _remove(context, host, vr, if_match, request.actor)
 
 
 @get(
@@ -187,10 +187,10 @@ def remove_contract(
     sync_to_thread=True,
 )
 def read_history(
-    host: HostPath, vr: VrPath, desk: GivenDesk, limit: Limit = 100, after: After = None
+    host: HostPath, vr: VrPath, context: GivenDesk, limit: Limit = 100, after: After = None
 ) -> History:
     """Read the versions of a contract, the latest first; also if it was removed."""
-    return _history(desk, host, vr, limit, after)
+    return _history(context, host, vr, limit, after)
 
 
 @get(
@@ -201,9 +201,9 @@ def read_history(
     limited=FILTERED,
     sync_to_thread=True,
 )
-def read_following(vr: FollowedPath, desk: GivenDesk) -> Response[ContractAnswer]:
+def read_following(vr: FollowedPath, context: GivenDesk) -> Response[ContractAnswer]:
     """Read the contract that follows a router."""
-    return _read(desk, ANYWHERE, vr)
+    return _read(context, ANYWHERE, vr)
 
 
 @put(
@@ -218,14 +218,14 @@ def put_following(
     *,
     vr: FollowedPath,
     data: JSONBody[Contract],
-    desk: GivenDesk,
+    context: GivenDesk,
     request: StrictRequest,
     if_match: IfMatch = None,
     if_none_match: IfNoneMatch = None,
 ) -> Response[ContractAnswer]:
     """Create a contract that follows its router (If-None-Match: *) or replace one (If-Match)."""
-    version = create_or_replace(if_match, if_none_match, lambda: _version(desk, ANYWHERE, vr))
-    return _put(desk, (ANYWHERE, vr), data, version, request.actor)
+    version = create_or_replace(if_match, if_none_match, lambda: _version(context, ANYWHERE, vr))
+    return _put(context, (ANYWHERE, vr), data, version, request.actor)
 
 
 @delete(
@@ -237,10 +237,10 @@ def put_following(
     sync_to_thread=True,
 )
 def remove_following(
-    vr: FollowedPath, desk: GivenDesk, request: StrictRequest, if_match: IfMatch = None
+    vr: FollowedPath, context: GivenDesk, request: StrictRequest, if_match: IfMatch = None
 ) -> None:
     """Remove the contract that follows a router; its history stays."""
-    _remove(desk, ANYWHERE, vr, if_match, request.actor)
+    _remove(context, ANYWHERE, vr, if_match, request.actor)
 
 
 @get(
@@ -252,74 +252,74 @@ def remove_following(
     sync_to_thread=True,
 )
 def read_following_history(
-    vr: FollowedPath, desk: GivenDesk, limit: Limit = 100, after: After = None
+    vr: FollowedPath, context: GivenDesk, limit: Limit = 100, after: After = None
 ) -> History:
     """Read the versions of a contract that follows its router, the latest first."""
-    return _history(desk, ANYWHERE, vr, limit, after)
+    return _history(context, ANYWHERE, vr, limit, after)
 
 
-def _history(desk: Desk, host: str, vr: str, limit: int, after: str | None) -> History:
-    rows = desk.store.contracts.history(host, vr, unpack(after, int), limit + 1)
+def _history(context: Context, host: str, vr: str, limit: int, after: str | None) -> History:
+    rows = context.store.contracts.history(host, vr, unpack(after, int), limit + 1)
     return History(*cut(rows, limit, lambda revision: revision.version))
 
 
-def _read(desk: Desk, host: str, vr: str) -> Response[ContractAnswer]:
-    stored = desk.store.contracts.get(host, vr)
-    return _tagged(desk, (host, vr), stored, 200, _classes(desk, stored.value))
+def _read(context: Context, host: str, vr: str) -> Response[ContractAnswer]:
+    stored = context.store.contracts.get(host, vr)
+    return _tagged(context, (host, vr), stored, 200, _classes(context, stored.value))
 
 
 def _put(
-    desk: Desk, whose: tuple[str, str], contract: Contract, version: int | None, actor: Actor
+    context: Context, whose: tuple[str, str], contract: Contract, version: int | None, actor: Actor
 ) -> Response[ContractAnswer]:
     host, vr = whose
     if version is None:
-        refuse(_ambiguous(desk, host, vr))
-    seen_on = _seen_on(desk, host, vr)
-    stored = desk.store.contracts.put(host, vr, contract, version, actor, seen_on=seen_on)
+        refuse(_ambiguous(context, host, vr))
+    seen_on = _seen_on(context, host, vr)
+    stored = context.store.contracts.put(host, vr, contract, version, actor, seen_on=seen_on)
     status = 201 if version is None else 200
-    return _tagged(desk, whose, stored, status, _classes(desk, contract))
+    return _tagged(context, whose, stored, status, _classes(context, contract))
 
 
-def _remove(desk: Desk, host: str, vr: str, if_match: str | None, actor: Actor) -> None:
-    version = required(if_match, lambda: _version(desk, host, vr))
-    desk.store.contracts.remove(host, vr, version, actor)
+def _remove(context: Context, host: str, vr: str, if_match: str | None, actor: Actor) -> None:
+    version = required(if_match, lambda: _version(context, host, vr))
+    context.store.contracts.remove(host, vr, version, actor)
 
 
-def _version(desk: Desk, host: str, vr: str) -> int:
-    return desk.store.contracts.get(host, vr).version.number
+def _version(context: Context, host: str, vr: str) -> int:
+    return context.store.contracts.get(host, vr).version.number
 
 
-def _seen_on(desk: Desk, host: str, vr: str) -> str | None:
+def _seen_on(context: Context, host: str, vr: str) -> str | None:
     """Return the host of a router to follow; None unless it is on exactly one."""
-    having = desk.fleet.having(vr, desk.now()) if host == ANYWHERE else []
+    having = context.fleet.having(vr, context.now()) if host == ANYWHERE else []
     return having[0] if len(having) == 1 else None
 
 
-def _ambiguous(desk: Desk, host: str, vr: str) -> Iterator[Problem]:
+def _ambiguous(context: Context, host: str, vr: str) -> Iterator[Problem]:
     """Yield the problem of a new contract if several routers have the name that it follows.
 
     A UUID is on two hosts while its domain migrates. A host that takes a router's name must not
     prevent the contract from being replaced or removed.
     """
-    having = desk.fleet.having(vr, desk.now()) if host == ANYWHERE else []
-    if len(having) < 2 or UUID.fullmatch(vr) or _is_there(desk, vr):
+    having = context.fleet.having(vr, context.now()) if host == ANYWHERE else []
+    if len(having) < 2 or UUID.fullmatch(vr) or _is_there(context, vr):
         return
     some = ", ".join(having[:5]) + (", ..." if len(having) > 5 else "")
     fix = "give the router's UUID, or make the contract on one host"
     yield Problem("vr", f"several hosts have a router of this name: {some}", fix)
 
 
-def _is_there(desk: Desk, vr: str) -> bool:
+def _is_there(context: Context, vr: str) -> bool:
     """Whether a contract follows a router already."""
     try:
-        desk.store.contracts.get(ANYWHERE, vr)
+        context.store.contracts.get(ANYWHERE, vr)
     except Unknown:
         return False
     return True
 
 
-def _classes(desk: Desk, contract: Contract) -> Classes:
-    return desk.store.classes.named_by([contract])
+def _classes(context: Context, contract: Contract) -> Classes:
+    return context.store.classes.named_by([contract])
 
 
 def _answer(
@@ -343,14 +343,18 @@ def _answer(
 
 
 def _tagged(
-    desk: Desk, whose: tuple[str, str], stored: Stored[Contract], status: int, classes: Classes
+    context: Context,
+    whose: tuple[str, str],
+    stored: Stored[Contract],
+    status: int,
+    classes: Classes,
 ) -> Response[ContractAnswer]:
     host, vr = whose
     headers = {"ETag": tag(stored.version.number)}
     if status == 201:
         where = f"hosts/{host}/contracts/{vr}" if host else f"routers/{vr}/contract"
         headers["Location"] = f"/v1/{where}"
-    answer = _answer(host, vr, stored, classes, desk.fleet.homes())
+    answer = _answer(host, vr, stored, classes, context.fleet.homes())
     return Response(answer, status_code=status, headers=headers)
 
 

@@ -21,7 +21,7 @@ RowId = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 @get("/events", operation_id="listEvents", tags=["events"], scope="read", limited=FILTERED)
 async def list_events(
     *,
-    desk: GivenDesk,
+    context: GivenDesk,
     gate: GivenGate,
     request: StrictRequest,
     limit: Limit = 100,
@@ -33,7 +33,7 @@ async def list_events(
     end: To = None,
 ) -> Response[EventPage]:
     """List events, the latest first; as application/jsonl all matching ones, the oldest first."""
-    events, which, time = desk.store.events, (host, vr, kind), between(begin, end)
+    events, which, time = context.store.events, (host, vr, kind), between(begin, end)
     if wanted(request, LINES):
 
         def later(last: int | None) -> tuple[bytes, int | None]:
@@ -41,7 +41,7 @@ async def list_events(
             return lines(rows), rows[-1].id if len(rows) == AT_ONCE else None
 
         return await export(
-            desk, gate, request, later, media_type=LINES, name="policer-events.jsonl"
+            context, gate, request, later, media_type=LINES, name="policer-events.jsonl"
         )
     last = unpack(after, RowId)
     rows = await sync_to_thread(events.page, last, limit + 1, *which, time=time)
@@ -52,7 +52,7 @@ async def list_events(
 @get("/audit", operation_id="listAudit", tags=["audit"], scope="admin")
 async def list_audit(
     *,
-    desk: GivenDesk,
+    context: GivenDesk,
     gate: GivenGate,
     request: StrictRequest,
     limit: Limit = 100,
@@ -61,7 +61,7 @@ async def list_audit(
     end: To = None,
 ) -> Response[AuditPage]:
     """List changes and their actors, the latest first; as application/jsonl the oldest first."""
-    audit, time = desk.store.audit, between(begin, end)
+    audit, time = context.store.audit, between(begin, end)
     if wanted(request, LINES):
 
         def later(last: int | None) -> tuple[bytes, int | None]:
@@ -69,7 +69,7 @@ async def list_audit(
             return lines(rows), rows[-1].id if len(rows) == AT_ONCE else None
 
         return await export(
-            desk, gate, request, later, media_type=LINES, name="policer-audit.jsonl"
+            context, gate, request, later, media_type=LINES, name="policer-audit.jsonl"
         )
     rows = await sync_to_thread(audit.page, unpack(after, RowId), limit + 1, time=time)
     page, following = cut(rows, limit, lambda row: row.id)

@@ -13,7 +13,7 @@ from litestar.concurrency import sync_to_thread
 from litestar.response import Stream
 
 from policer.errors import Invalid, Problem, Unauthenticated
-from policer.rest.access.context import Desk
+from policer.rest.access.context import Context
 from policer.rest.access.gate import Gate
 from policer.rest.http.bodies import StrictRequest
 from policer.rest.http.exchange import exchange_of
@@ -52,7 +52,7 @@ def refuse_pages(request: StrictRequest) -> None:
 
 
 async def export(
-    desk: Desk,
+    context: Context,
     gate: Gate,
     request: StrictRequest,
     later: Later[Key],
@@ -63,14 +63,14 @@ async def export(
     """Answer with all rows.
 
     Args:
-        desk: the service's.
+        context: the service's.
         gate: the service's.
         request: what is answered.
         later: reads it, in a thread.
         media_type: of the answer.
         name: of the file that it may be saved as.
     """
-    exchange_of(request.scope).ends.append(desk.streams.take(request.asker.id))
+    exchange_of(request.scope).ends.append(context.streams.take(request.requester.id))
     first = await sync_to_thread(later, None)  # what is refused now is refused in words
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     rest = _rest(gate, request.headers.get("authorization"), later, first)

@@ -7,7 +7,7 @@ from litestar import get
 
 from policer.contracts.ladder import Step
 from policer.decide.state import RouterState
-from policer.rest.access.context import Desk, GivenDesk
+from policer.rest.access.context import Context, GivenDesk
 from policer.rest.access.gate import FILTERED
 from policer.rest.answers.entities import (
     CapacityAnswer,
@@ -32,19 +32,19 @@ from policer.store import PunishmentRow
     sync_to_thread=True,
 )
 def list_punishments(
-    desk: GivenDesk, limit: Limit = 100, after: After = None, host: HostFilter = None
+    context: GivenDesk, limit: Limit = 100, after: After = None, host: HostFilter = None
 ) -> PunishmentPage:
     """List punished routers, by host and router.
 
     Punishments come from the store, so they outlive a policer. Steps of dry runs are not in the
     store: only the leading policer has them.
     """
-    kept = desk.store.punishments.all()
-    known = {(row.host, row.vr): row for row in _only_reported(desk)} | kept
+    kept = context.store.punishments.all()
+    known = {(row.host, row.vr): row for row in _only_reported(context)} | kept
     rows = (row for row in known.values() if host in {None, row.host})
     last = unpack(after, RouterKey)
     page, following = page_of(rows, limit, last, lambda row: (row.host, row.vr))
-    return PunishmentPage([_answer(desk, row) for row in page], following)
+    return PunishmentPage([_answer(context, row) for row in page], following)
 
 
 @get(
@@ -55,9 +55,9 @@ def list_punishments(
     limited=FILTERED,
     sync_to_thread=True,
 )
-def read_capacity(desk: GivenDesk, request: StrictRequest) -> CapacityAnswer:
+def read_capacity(context: GivenDesk, request: StrictRequest) -> CapacityAnswer:
     """Read the capacity of the fleet, and how much of it is promised."""
-    now, fleet, seen = desk.now(), desk.fleet.hosts, request.asker.reach.may_see_host
+    now, fleet, seen = context.now(), context.fleet.hosts, request.requester.reach.may_see_host
     hosts = [capacity(fleet[name], now) for name in sorted(fleet) if seen(name)]
     return CapacityAnswer(
         capacity_pps=sum(host.capacity_pps for host in hosts),
@@ -75,24 +75,24 @@ def read_capacity(desk: GivenDesk, request: StrictRequest) -> CapacityAnswer:
     scope="read",
     sync_to_thread=False,
 )
-def read_leadership(desk: GivenDesk) -> LeadershipAnswer:
+def read_leadership(context: GivenDesk) -> LeadershipAnswer:
     """Read which policer leads, as far as this policer knows."""
-    known = desk.fleet.leadership
+    known = context.fleet.leadership
     return LeadershipAnswer(
         leading=known.leading,
         epoch=known.epoch,
         holder=known.holder,
         problem=known.problem,
-        braked=desk.fleet.braked,
-        braked_hosts=sorted(desk.fleet.braked_hosts),
-        brake=desk.fleet.overrides.brake_mode,
+        braked=context.fleet.braked,
+        braked_hosts=sorted(context.fleet.braked_hosts),
+        brake=context.fleet.overrides.brake_mode,
     )
 
 
-def _only_reported(desk: Desk) -> Iterator[PunishmentRow]:
+def _only_reported(context: Context) -> Iterator[PunishmentRow]:
     """Yield the steps of the ladders of dry runs."""
-    now, today = desk.now(), datetime.now(UTC)
-    for name, live in desk.fleet.hosts.items():
+    now, today = context.now(), datetime.now(UTC)
+    for name, live in context.fleet.hosts.items():
         for vr, state in live.state.routers.items():
             standing = state.punishment
             if standing.dry and standing.height:
@@ -101,8 +101,8 @@ def _only_reported(desk: Desk) -> Iterator[PunishmentRow]:
                 yield PunishmentRow(name, vr, standing.height, standing.guilty, since, step)
 
 
-def _answer(desk: Desk, row: PunishmentRow) -> PunishmentAnswer:
-    live = desk.live(row.host)
+def _answer(context: Context, row: PunishmentRow) -> PunishmentAnswer:
+    live = context.live(row.host)
     state = live.state.routers.get(row.vr, RouterState()) if live else RouterState()
     return PunishmentAnswer(
         host=row.host,

@@ -74,19 +74,19 @@ async def read_history(
     *,
     host: HostPath,
     vr: VrPath,
-    desk: GivenDesk,
+    context: GivenDesk,
     begin: From = None,
     end: To = None,
     step: Step = None,
 ) -> HistoryAnswer:
     """Read a router's history: the last hour, the last 720 steps, or the requested time."""
-    await sync_to_thread(found, desk, host)
-    now, given = desk.settings.wall(), between(begin, end)
+    await sync_to_thread(found, context, host)
+    now, given = context.settings.wall(), between(begin, end)
     until = now if given.end is None else given.end.timestamp()
     length = DEFAULT_S if step is None else float(ENOUGH * step)
     since = until - length if given.begin is None else given.begin.timestamp()
-    wanted = plan(since, until, step, now, desk.settings.retention())
-    reading = partial(read, desk.store.history, host, vr, wanted)
+    wanted = plan(since, until, step, now, context.settings.retention())
+    reading = partial(read, context.store.history, host, vr, wanted)
     points = await asyncio.get_running_loop().run_in_executor(_READS, reading)
     shown = [_shown(at, point) for at, point in points.items()]
     return HistoryAnswer(

@@ -5,7 +5,7 @@ from litestar.params import JSONBody
 
 from policer.contracts.host import Host, HostName, way_to
 from policer.errors import Forbidden, Invalid, Problem
-from policer.rest.access.context import Desk, GivenDesk
+from policer.rest.access.context import Context, GivenDesk
 from policer.rest.access.gate import FILTERED
 from policer.rest.answers.entities import HostAnswer, HostPage
 from policer.rest.answers.live import host_live
@@ -27,29 +27,29 @@ TAGS = ["hosts"]
     limited=FILTERED,
     sync_to_thread=True,
 )
-def list_hosts(desk: GivenDesk, limit: Limit = 100, after: After = None) -> HostPage:
+def list_hosts(context: GivenDesk, limit: Limit = 100, after: After = None) -> HostPage:
     """List the hosts, by name."""
-    stored = desk.store.hosts.page(unpack(after, HostName), limit + 1)
+    stored = context.store.hosts.page(unpack(after, HostName), limit + 1)
     page, following = cut(stored, limit, _name)
-    return HostPage([_answer(desk, one) for one in page], following)
+    return HostPage([_answer(context, one) for one in page], following)
 
 
 @post("/hosts", operation_id="addHost", tags=TAGS, scope="admin", sync_to_thread=True)
 def add_host(
     data: JSONBody[Host],
-    desk: GivenDesk,
+    context: GivenDesk,
     request: StrictRequest,
     idempotency_key: IdempotencyKey = None,
 ) -> Response[HostAnswer]:
     """Add a host; the policer starts to receive it within a second."""
 
     def change(answering: Answering[Host] | None) -> Stored[Host]:
-        return desk.store.hosts.add(data, request.actor, answering=answering)
+        return context.store.hosts.add(data, request.actor, answering=answering)
 
     def answer(stored: Stored[Host]) -> Response[HostAnswer]:
-        return _tagged(desk, stored, 201, {"Location": f"/v1/hosts/{data.name}"})
+        return _tagged(context, stored, 201, {"Location": f"/v1/hosts/{data.name}"})
 
-    return once(desk, request, idempotency_key, data, change=change, answer=answer)
+    return once(context, request, idempotency_key, data, change=change, answer=answer)
 
 
 @get(
@@ -60,9 +60,9 @@ def add_host(
     limited=FILTERED,
     sync_to_thread=True,
 )
-def read_host(host: HostPath, desk: GivenDesk) -> Response[HostAnswer]:
+def read_host(host: HostPath, context: GivenDesk) -> Response[HostAnswer]:
     """Read one host."""
-    return _tagged(desk, found(desk, host), 200)
+    return _tagged(context, found(context, host), 200)
 
 
 @put(
@@ -71,7 +71,7 @@ def read_host(host: HostPath, desk: GivenDesk) -> Response[HostAnswer]:
 def change_host(
     host: HostPath,
     data: JSONBody[Host],
-    desk: GivenDesk,
+    context: GivenDesk,
     request: StrictRequest,
     if_match: IfMatch = None,
 ) -> Response[HostAnswer]:
@@ -79,55 +79,57 @@ def change_host(
 
     Only `admin` may change the address or the key of its daemon: another address is another daemon.
     """
-    version = required(if_match, lambda: found(desk, host).version.number)
+    version = required(if_match, lambda: found(context, host).version.number)
     if data.name != host:
         fix = "a host keeps its name; enter a new one and remove the old one instead"
         raise Invalid([Problem("name", f"{data.name} is not {host}, which is changed here", fix)])
-    if way_to(data) != way_to(found(desk, host).value) and not request.asker.allows("admin"):
+    if way_to(data) != way_to(found(context, host).value) and not request.requester.allows("admin"):
         raise Forbidden("admin")
-    return _tagged(desk, desk.store.hosts.replace(data, version, request.actor), 200)
+    return _tagged(context, context.store.hosts.replace(data, version, request.actor), 200)
 
 
 @delete(
     "/hosts/{host:str}", operation_id="removeHost", tags=TAGS, scope="admin", sync_to_thread=True
 )
 def remove_host(
-    host: HostPath, desk: GivenDesk, request: StrictRequest, if_match: IfMatch = None
+    host: HostPath, context: GivenDesk, request: StrictRequest, if_match: IfMatch = None
 ) -> None:
     """Remove a host that has no contracts; its leases expire by themselves."""
-    version = required(if_match, lambda: found(desk, host).version.number)
-    desk.store.hosts.remove(host, version, request.actor)
+    version = required(if_match, lambda: found(context, host).version.number)
+    context.store.hosts.remove(host, version, request.actor)
 
 
-def found(desk: Desk, host: str) -> Stored[Host]:
+def found(context: Context, host: str) -> Stored[Host]:
     """Return a host's entry; raises Unknown."""
-    return desk.store.hosts.get(host)
+    return context.store.hosts.get(host)
 
 
 def _name(stored: Stored[Host]) -> str:
     return stored.value.name
 
 
-def _answer(desk: Desk, stored: Stored[Host]) -> HostAnswer:
+def _answer(context: Context, stored: Stored[Host]) -> HostAnswer:
     return HostAnswer(
         entry=stored.value,
         version=stored.version.number,
         changed_at=stored.version.changed_at,
         changed_by=stored.version.changed_by,
         live=host_live(
-            desk.live(stored.value.name),
-            desk.now(),
-            braked=stored.value.name in desk.fleet.braked_hosts,
-            suspension=desk.fleet.overrides.suspended.get(stored.value.name),
+            context.live(stored.value.name),
+            context.now(),
+            braked=stored.value.name in context.fleet.braked_hosts,
+            suspension=context.fleet.overrides.suspended.get(stored.value.name),
         ),
     )
 
 
 def _tagged(
-    desk: Desk, stored: Stored[Host], status: int, headers: dict[str, str] | None = None
+    context: Context, stored: Stored[Host], status: int, headers: dict[str, str] | None = None
 ) -> Response[HostAnswer]:
     etag = {"ETag": tag(stored.version.number)}
-    return Response(_answer(desk, stored), status_code=status, headers={**etag, **(headers or {})})
+    return Response(
+        _answer(context, stored), status_code=status, headers={**etag, **(headers or {})}
+    )
 
 
 HANDLERS = [list_hosts, add_host, read_host, change_host, remove_host]

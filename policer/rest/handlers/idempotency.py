@@ -8,7 +8,7 @@ import msgspec
 from litestar import Response
 
 from policer.errors import PolicerError, StoreError
-from policer.rest.access.context import Desk
+from policer.rest.access.context import Context
 from policer.rest.http.bodies import StrictRequest
 from policer.rest.http.problems import from_policer
 from policer.store import Answering, Claim, Stored, StoredAnswer
@@ -21,7 +21,7 @@ _MEDIA_TYPE = "Content-Type"
 
 
 def once(
-    desk: Desk,
+    context: Context,
     request: StrictRequest,
     key: str | None,
     data: msgspec.Struct,
@@ -39,8 +39,8 @@ def once(
     """
     if key is None:
         return answer(change(None))
-    keys = desk.store.idempotency
-    claim = keys.begin(key, request.asker.id, _fingerprint(request, data))
+    keys = context.store.idempotency
+    claim = keys.begin(key, request.requester.id, _fingerprint(request, data))
     if isinstance(claim, StoredAnswer):
         return _unpacked(claim)
     try:
@@ -82,6 +82,6 @@ def _unpacked(kept: StoredAnswer) -> Response[bytes]:
 def _fingerprint(request: StrictRequest, data: msgspec.Struct) -> str:
     """Return a fingerprint that is equal for equal requests."""
     # The reach is part of it: no token gets an answer that was made for a wider reach.
-    what = msgspec.json.encode((request.asker.reach, data))
+    what = msgspec.json.encode((request.requester.reach, data))
     text = f"{request.method} {request.scope['path']}\n".encode() + what
     return hashlib.sha256(text).hexdigest()

@@ -8,7 +8,7 @@ from litestar.params import JSONBody
 
 from policer.contracts.overrides import Kind, Override, braked, standing
 from policer.contracts.promised import ANYWHERE
-from policer.rest.access.context import Desk, GivenDesk
+from policer.rest.access.context import Context, GivenDesk
 from policer.rest.access.gate import FILTERED
 from policer.rest.answers.overrides import (
     BrakeAnswer,
@@ -42,30 +42,30 @@ OverrideRank = tuple[Kind, str, str]
     sync_to_thread=True,
 )
 def list_overrides(
-    desk: GivenDesk, limit: Limit = 100, after: After = None, host: HostFilter = None
+    context: GivenDesk, limit: Limit = 100, after: After = None, host: HostFilter = None
 ) -> OverridePage:
     """List the current overrides, by kind, host and router."""
-    now = desk.today()
-    found = (one for one in desk.store.overrides.all() if not one.ended(now))
+    now = context.today()
+    found = (one for one in context.store.overrides.all() if not one.ended(now))
     rows = (one for one in found if host in {None, one.host})
     page, following = page_of(rows, limit, unpack(after, OverrideRank), _rank)
     return OverridePage([override_answer(one) for one in page], following)
 
 
 @get("/brake", operation_id="readBrake", tags=TAGS, scope="read", sync_to_thread=True)
-def read_brake(desk: GivenDesk) -> Response[BrakeAnswer]:
+def read_brake(context: GivenDesk) -> Response[BrakeAnswer]:
     """Read the mode and the state of the brake."""
-    return _brake(desk, desk.store.overrides.brake())
+    return _brake(context, context.store.overrides.brake())
 
 
 @put("/brake", operation_id="changeBrake", tags=TAGS, scope="operate", sync_to_thread=True)
 def change_brake(
-    data: JSONBody[NewBrake], desk: GivenDesk, request: StrictRequest, if_match: IfMatch = None
+    data: JSONBody[NewBrake], context: GivenDesk, request: StrictRequest, if_match: IfMatch = None
 ) -> Response[BrakeAnswer]:
     """Put the brake on, off, or back to the count of guilty routers."""
-    version = required(if_match, lambda: desk.store.overrides.brake().version)
+    version = required(if_match, lambda: context.store.overrides.brake().version)
     wanted = Override("brake", data.mode, until=data.until, reason=data.reason)
-    return _brake(desk, desk.store.overrides.put(wanted, version, request.actor))
+    return _brake(context, context.store.overrides.put(wanted, version, request.actor))
 
 
 @get(
@@ -76,9 +76,9 @@ def change_brake(
     limited=FILTERED,
     sync_to_thread=True,
 )
-def read_suspension(host: HostPath, desk: GivenDesk) -> Response[OverrideAnswer]:
+def read_suspension(host: HostPath, context: GivenDesk) -> Response[OverrideAnswer]:
     """Read until when, why and by whom control of a host is suspended."""
-    return _tagged(desk.store.overrides.get(OverrideKey("suspension", host)))
+    return _tagged(context.store.overrides.get(OverrideKey("suspension", host)))
 
 
 @put(
@@ -93,7 +93,7 @@ def suspend_host(
     *,
     host: HostPath,
     data: JSONBody[NewSuspension],
-    desk: GivenDesk,
+    context: GivenDesk,
     request: StrictRequest,
     if_match: IfMatch = None,
     if_none_match: IfNoneMatch = None,
@@ -103,7 +103,7 @@ def suspend_host(
     The policer sends nothing to it. Its leases expire, and its daemon uses its own configuration.
     """
     wanted = Override("suspension", "suspended", host, until=data.until, reason=data.reason)
-    return _put(desk, wanted, request, if_match, if_none_match)
+    return _put(context, wanted, request, if_match, if_none_match)
 
 
 @delete(
@@ -115,10 +115,10 @@ def suspend_host(
     sync_to_thread=True,
 )
 def resume_host(
-    host: HostPath, desk: GivenDesk, request: StrictRequest, if_match: IfMatch = None
+    host: HostPath, context: GivenDesk, request: StrictRequest, if_match: IfMatch = None
 ) -> None:
     """Resume control of a host."""
-    _clear(desk, OverrideKey("suspension", host), request, if_match)
+    _clear(context, OverrideKey("suspension", host), request, if_match)
 
 
 @get(
@@ -129,9 +129,9 @@ def resume_host(
     limited=FILTERED,
     sync_to_thread=True,
 )
-def read_exemption(host: HostPath, vr: VrPath, desk: GivenDesk) -> Response[OverrideAnswer]:
+def read_exemption(host: HostPath, vr: VrPath, context: GivenDesk) -> Response[OverrideAnswer]:
     """Read until when, why and by whom a router is exempt from its ladder."""
-    return _tagged(desk.store.overrides.get(_exemption(desk, host, vr)))
+    return _tagged(context.store.overrides.get(_exemption(context, host, vr)))
 
 
 @put(EXEMPTION, operation_id="exemptRouter", tags=TAGS, scope="operate", sync_to_thread=True)
@@ -140,7 +140,7 @@ def exempt_router(
     host: HostPath,
     vr: VrPath,
     data: JSONBody[NewExemption],
-    desk: GivenDesk,
+    context: GivenDesk,
     request: StrictRequest,
     if_match: IfMatch = None,
     if_none_match: IfNoneMatch = None,
@@ -149,17 +149,17 @@ def exempt_router(
 
     Steps in force are lifted; the rest of its contract stays in force.
     """
-    _, where, router = _exemption(desk, host, vr)
+    _, where, router = _exemption(context, host, vr)
     wanted = Override("exemption", "exempt", where, router, until=data.until, reason=data.reason)
-    return _put(desk, wanted, request, if_match, if_none_match)
+    return _put(context, wanted, request, if_match, if_none_match)
 
 
 @delete(EXEMPTION, operation_id="endExemption", tags=TAGS, scope="operate", sync_to_thread=True)
 def end_exemption(
-    host: HostPath, vr: VrPath, desk: GivenDesk, request: StrictRequest, if_match: IfMatch = None
+    host: HostPath, vr: VrPath, context: GivenDesk, request: StrictRequest, if_match: IfMatch = None
 ) -> None:
     """End a router's exemption: its ladder applies again, from the first step."""
-    _clear(desk, _exemption(desk, host, vr), request, if_match)
+    _clear(context, _exemption(context, host, vr), request, if_match)
 
 
 @post(
@@ -171,16 +171,16 @@ def end_exemption(
     sync_to_thread=True,
 )
 def raise_epoch(
-    data: JSONBody[NewEpoch], desk: GivenDesk, request: StrictRequest
+    data: JSONBody[NewEpoch], context: GivenDesk, request: StrictRequest
 ) -> OverrideAnswer:
     """Make the leader take an epoch above one that a daemon obeys; it is never lowered again."""
     wanted = Override("epoch", "above", above=data.above, reason=data.reason)
-    return override_answer(desk.store.overrides.ask_epoch(wanted, request.actor))
+    return override_answer(context.store.overrides.ask_epoch(wanted, request.actor))
 
 
-def _exemption(desk: Desk, host: str, vr: str) -> OverrideKey:
+def _exemption(context: Context, host: str, vr: str) -> OverrideKey:
     """Return the key of an exemption: host and router, or a contract that follows."""
-    live = desk.live(host)
+    live = context.live(host)
     router = None if live is None else live.follows.get(vr)
     if router is None:
         return OverrideKey("exemption", host, vr)
@@ -192,20 +192,22 @@ def _rank(override: Override) -> tuple[str, str, str]:
 
 
 def _put(
-    desk: Desk,
+    context: Context,
     wanted: Override,
     request: StrictRequest,
     if_match: str | None,
     if_none_match: str | None,
 ) -> Response[OverrideAnswer]:
     key = OverrideKey(wanted.kind, wanted.host, wanted.vr)
-    table = desk.store.overrides
+    table = context.store.overrides
     version = create_or_replace(if_match, if_none_match, lambda: table.get(key).version)
     return _tagged(table.put(wanted, version, request.actor), 201 if version is None else 200)
 
 
-def _clear(desk: Desk, key: OverrideKey, request: StrictRequest, if_match: str | None) -> None:
-    table = desk.store.overrides
+def _clear(
+    context: Context, key: OverrideKey, request: StrictRequest, if_match: str | None
+) -> None:
+    table = context.store.overrides
     version = required(if_match, lambda: table.get(key).version)
     table.clear(key, version, request.actor)
 
@@ -215,9 +217,9 @@ def _tagged(override: Override, status: int = 200) -> Response[OverrideAnswer]:
     return Response(override_answer(override), status_code=status, headers=headers)
 
 
-def _brake(desk: Desk, override: Override) -> Response[BrakeAnswer]:
-    fleet, answer = desk.fleet, override_answer(override)
-    mode = standing([override], desk.today()).brake_mode
+def _brake(context: Context, override: Override) -> Response[BrakeAnswer]:
+    fleet, answer = context.fleet, override_answer(override)
+    mode = standing([override], context.today()).brake_mode
     stopped, hosts = braked(mode, fleet.counted)
     body = BrakeAnswer(
         mode=mode,

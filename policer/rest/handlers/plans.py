@@ -16,7 +16,7 @@ from litestar.params import JSONBody
 from policer.contracts.location import present
 from policer.fleetfile.document import FleetFile
 from policer.fleetfile.edits import Scope
-from policer.rest.access.context import Desk, GivenDesk
+from policer.rest.access.context import Context, GivenDesk
 from policer.rest.answers.entities import NewPlan, PlanAnswer
 from policer.rest.handlers.replays import replaying_of
 from policer.rest.http.bodies import StrictRequest
@@ -38,7 +38,7 @@ async def may_plan(
 ) -> None:
     """Admit a client within its limit of plans, before reading a large body."""
     state = connection.app.state
-    wait = state.plans.wait(state.desk.now(), connection.scope["user"].id)
+    wait = state.plans.wait(state.context.now(), connection.scope["user"].id)
     if wait > 0:
         headers = {"Retry-After": str(math.ceil(wait))}
         problem = f"this token has too many plans made; wait {wait:.2g} s"
@@ -46,10 +46,10 @@ async def may_plan(
 
 
 @get("/fleet", operation_id="readFleet", tags=TAGS, scope="read", sync_to_thread=True)
-def read_fleet(desk: GivenDesk) -> FleetFile:
+def read_fleet(context: GivenDesk) -> FleetFile:
     """Read all operators' entries as one document of one instant; no tokens."""
     with _turn():
-        return desk.store.plans.fleet()
+        return context.store.plans.fleet()
 
 
 @post(
@@ -62,29 +62,29 @@ def read_fleet(desk: GivenDesk) -> FleetFile:
     request_max_body_size=MAX_BODY,
 )
 def make_plan(
-    data: JSONBody[NewPlan], desk: GivenDesk, request: StrictRequest
+    data: JSONBody[NewPlan], context: GivenDesk, request: StrictRequest
 ) -> Response[PlanAnswer]:
     """Plan the changes of a document, and check them against capacity; changes nothing.
 
     The plan is kept for a day, so that this policer or another can apply it.
     """
-    replaying = None if data.replay_s is None else replaying_of(desk, data.replay_s)
+    replaying = None if data.replay_s is None else replaying_of(context, data.replay_s)
     with _turn():
-        row = desk.store.plans.make(
+        row = context.store.plans.make(
             data.fleet,
             keep=data.keep,
             actor=request.actor,
-            maker=request.asker.id,
-            seen=partial(_seen, desk),
+            maker=request.requester.id,
+            seen=partial(_seen, context),
             replaying=replaying,
         )
     return _tagged(row, 201)
 
 
 @get("/plans/{plan:str}", operation_id="readPlan", tags=TAGS, scope="read", sync_to_thread=True)
-def read_plan(plan: PlanPath, desk: GivenDesk) -> Response[PlanAnswer]:
+def read_plan(plan: PlanPath, context: GivenDesk) -> Response[PlanAnswer]:
     """Read a plan as it was made, and whether it was applied."""
-    return _tagged(desk.store.plans.get(plan), 200)
+    return _tagged(context.store.plans.get(plan), 200)
 
 
 @post(
@@ -96,16 +96,16 @@ def read_plan(plan: PlanPath, desk: GivenDesk) -> Response[PlanAnswer]:
     sync_to_thread=True,
 )
 def apply_plan(
-    plan: PlanPath, desk: GivenDesk, request: StrictRequest, if_match: IfMatch = None
+    plan: PlanPath, context: GivenDesk, request: StrictRequest, if_match: IfMatch = None
 ) -> Response[PlanAnswer]:
     """Make all changes of a plan, or none; a second time changes nothing.
 
     Adding and removing hosts, and changing addresses of daemons, takes `admin`. If anything that
     the plan depends on has changed, it is refused (412): plan again.
     """
-    store = desk.store.plans
+    store = context.store.plans
     version = required(if_match, lambda: store.get(plan).version)
-    scope: Scope = "admin" if request.asker.allows("admin") else "operate"
+    scope: Scope = "admin" if request.requester.allows("admin") else "operate"
     with _turn():
         return _tagged(store.apply(plan, version, request.actor, scope), 200)
 
@@ -122,12 +122,12 @@ def _turn() -> Iterator[None]:
         _working.release()
 
 
-def _seen(desk: Desk, routers: Collection[str]) -> dict[str, list[str]]:
+def _seen(context: Context, routers: Collection[str]) -> dict[str, list[str]]:
     """Return the hosts that report each router."""
     found: dict[str, list[str]] = {}
-    for name, live in sorted(desk.fleet.hosts.items()):
-        if live.sight.reachable(desk.now()):
-            for router in {router for router, _ in present(routers, live.sight.routers)}:
+    for name, live in sorted(context.fleet.hosts.items()):
+        if live.telemetry.reachable(context.now()):
+            for router in {router for router, _ in present(routers, live.telemetry.routers)}:
                 found.setdefault(router, []).append(name)
     return found
 

@@ -11,27 +11,27 @@ from policer.fleetfile.document import Entered
 from policer.fleetfile.plan import Draft
 from policer.history.window import window
 from policer.reports.replay import replayed
-from policer.rest.access.context import Desk
+from policer.rest.access.context import Context
 from policer.store.inventory.plans import Replaying
 
 
-def replaying_of(desk: Desk, length_s: int) -> Replaying:
+def replaying_of(context: Context, length_s: int) -> Replaying:
     """Return a function that replays recent traffic against plans.
 
     Args:
-        desk: source of the history.
+        context: source of the history.
         length_s: seconds before now.
 
     Raises:
         Invalid: history is not kept for so long.
     """
-    wanted = window(length_s, desk.settings.wall(), desk.settings.retention())
-    now = desk.today()
+    wanted = window(length_s, context.settings.wall(), context.settings.retention())
+    now = context.today()
 
     def replaying(made: Draft) -> Replayed:
         goal = made.goal.entered
-        fleet = _fleet(goal, Book(goal.classes, now), _follows(desk, goal))
-        return replayed(desk.store.history, made.hosts, wanted, fleet, now)
+        fleet = _fleet(goal, Book(goal.classes, now), _follows(context, goal))
+        return replayed(context.store.history, made.hosts, wanted, fleet, now)
 
     return replaying
 
@@ -42,12 +42,12 @@ def _fleet(goal: Entered, book: Book, follows: Mapping[tuple[str, str], str]) ->
     return Fleet(goal.hosts, goal.classes, sound, follows)
 
 
-def _follows(desk: Desk, goal: Entered) -> dict[tuple[str, str], str]:
+def _follows(context: Context, goal: Entered) -> dict[tuple[str, str], str]:
     """Return the routers that contracts follow under another name, such as their UUID."""
     followed = {vr for host, vr in goal.contracts if host == ANYWHERE}
     return {
         (name, vr): router
-        for name, live in desk.fleet.hosts.items()
-        for router, vr in present(followed, live.sight.routers)
+        for name, live in context.fleet.hosts.items()
+        for router, vr in present(followed, live.telemetry.routers)
         if router != vr
     }

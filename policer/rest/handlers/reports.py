@@ -11,7 +11,7 @@ from litestar.params import PathParameter, QueryParameter
 
 from policer.contracts.promised import ANYWHERE
 from policer.reports.sla import Line, Month, csv_of, line_of, month_of
-from policer.rest.access.context import Desk, GivenDesk, GivenGate
+from policer.rest.access.context import Context, GivenDesk, GivenGate
 from policer.rest.access.gate import FILTERED
 from policer.rest.handlers.contracts import ContractKey
 from policer.rest.handlers.exports import AT_ONCE, CSV, JSON, export, refuse_pages, wanted
@@ -56,7 +56,7 @@ class ReportAnswer(msgspec.Struct, frozen=True):
 async def read_report(
     *,
     month: MonthPath,
-    desk: GivenDesk,
+    context: GivenDesk,
     gate: GivenGate,
     request: StrictRequest,
     limit: Limit = 100,
@@ -65,10 +65,10 @@ async def read_report(
     form: Format = None,
 ) -> Response[ReportAnswer]:
     """Read what each contract promised, wanted and delivered in a month."""
-    now = datetime.fromtimestamp(desk.settings.wall(), UTC)
-    asked = month_of(month, desk.settings.retention().oldest(now.timestamp()).day, now)
+    now = datetime.fromtimestamp(context.settings.wall(), UTC)
+    asked = month_of(month, context.settings.retention().oldest(now.timestamp()).day, now)
     until = min(asked.end, now - timedelta(seconds=WRITTEN_S))
-    source = _Source(desk, asked, until, host)
+    source = _Source(context, asked, until, host)
     if form == "csv":
         refuse_pages(request)
     if form == "csv" or (form is None and wanted(request, CSV)):
@@ -78,7 +78,7 @@ async def read_report(
             return csv_of(asked, lines, headings=key is None).encode(), following
 
         name = f"sla-{asked.name}.csv"
-        return await export(desk, gate, request, later, media_type=CSV, name=name)
+        return await export(context, gate, request, later, media_type=CSV, name=name)
     lines, following = await sync_to_thread(source.page, unpack(after, ContractKey), limit)
     answer = ReportAnswer(asked.name, asked.begin, until, lines, following and pack(following))
     return Response(answer, media_type=JSON)
@@ -87,7 +87,7 @@ async def read_report(
 class _Source(NamedTuple):
     """Source of the lines of a report."""
 
-    desk: Desk
+    context: Context
     month: Month
     until: datetime
     host: str | None
@@ -108,7 +108,7 @@ class _Source(NamedTuple):
     def some(self, after: ContractKey | None) -> tuple[list[Line], ContractKey | None]:
         """Return the lines of some contracts, and the last contract if there may be more."""
         days = self.month.first, self.month.following
-        rows = self.desk.store.sla.page(days, after, AT_ONCE, self.host)
+        rows = self.context.store.sla.page(days, after, AT_ONCE, self.host)
         lines = [line for row in rows if (line := line_of(row, self.month, self.until)) is not None]
         return lines, (rows[-1].host, rows[-1].vr) if len(rows) == AT_ONCE else None
 

@@ -12,7 +12,7 @@ from policer.contracts.promised import ANYWHERE
 from policer.errors import NotLeading, Unknown
 from policer.fleet.inbox import Pardon
 from policer.fleet.live import HostLive
-from policer.rest.access.context import Desk, GivenDesk
+from policer.rest.access.context import Context, GivenDesk
 from policer.rest.access.gate import FILTERED
 from policer.rest.answers.entities import PardonAnswer, RouterAnswer, RouterPage, SetpointPage
 from policer.rest.answers.live import router, routers_of, setpoint
@@ -45,7 +45,7 @@ def key_of(pair: tuple[HostLive, str]) -> tuple[str, str]:
     sync_to_thread=True,
 )
 def list_routers(
-    desk: GivenDesk,
+    context: GivenDesk,
     limit: Limit = 100,
     after: After = None,
     host: HostFilter = None,
@@ -54,11 +54,11 @@ def list_routers(
     """List the routers of the fleet, by host and name."""
     rows = (
         (live, vr)
-        for live, vr in routers_of(desk.fleet, host)
+        for live, vr in routers_of(context.fleet, host)
         if misbehaving is None or _guilty(live, vr) is misbehaving
     )
     page, following = page_of(rows, limit, unpack(after, RouterKey), key_of)
-    return RouterPage([_answer(desk, live, vr) for live, vr in page], following)
+    return RouterPage([_answer(context, live, vr) for live, vr in page], following)
 
 
 @get(
@@ -70,13 +70,15 @@ def list_routers(
     sync_to_thread=True,
 )
 def list_routers_of_host(
-    host: HostPath, desk: GivenDesk, limit: Limit = 100, after: After = None
+    host: HostPath, context: GivenDesk, limit: Limit = 100, after: After = None
 ) -> RouterPage:
     """List the routers of one host, by name."""
-    if desk.live(host) is None:
-        found(desk, host)
-    page, following = page_of(routers_of(desk.fleet, host), limit, unpack(after, RouterKey), key_of)
-    return RouterPage([_answer(desk, live, vr) for live, vr in page], following)
+    if context.live(host) is None:
+        found(context, host)
+    page, following = page_of(
+        routers_of(context.fleet, host), limit, unpack(after, RouterKey), key_of
+    )
+    return RouterPage([_answer(context, live, vr) for live, vr in page], following)
 
 
 @get(
@@ -87,18 +89,18 @@ def list_routers_of_host(
     limited=FILTERED,
     sync_to_thread=True,
 )
-def read_router(host: HostPath, vr: VrPath, desk: GivenDesk) -> RouterAnswer:
+def read_router(host: HostPath, vr: VrPath, context: GivenDesk) -> RouterAnswer:
     """Read one router; shows a new contract before the policer has applied it."""
-    live = desk.live(host) or HostLive(found(desk, host).value)
-    answer = _answer(desk, live, vr)
+    live = context.live(host) or HostLive(found(context, host).value)
+    answer = _answer(context, live, vr)
     where = (ANYWHERE, answer.follows) if answer.follows else (host, vr)
     try:
-        stored = desk.store.contracts.get(*where)
+        stored = context.store.contracts.get(*where)
     except Unknown:
-        if vr not in live.sight.routers:
+        if vr not in live.telemetry.routers:
             raise
         return msgspec.structs.replace(answer, contract=None)
-    classes = desk.store.classes.named_by([stored.value])
+    classes = context.store.classes.named_by([stored.value])
     return msgspec.structs.replace(
         answer,
         contract=in_force(stored.value, classes, today()),
@@ -116,20 +118,20 @@ def read_router(host: HostPath, vr: VrPath, desk: GivenDesk) -> RouterAnswer:
     sync_to_thread=False,
 )
 def pardon_router(
-    host: HostPath, vr: VrPath, desk: GivenDesk, request: StrictRequest
+    host: HostPath, vr: VrPath, context: GivenDesk, request: StrictRequest
 ) -> PardonAnswer:
     """Forget a router's misbehaviour, and lift the measures against it."""
-    leadership = desk.fleet.leadership
+    leadership = context.fleet.leadership
     if not leadership.leading:
         raise NotLeading(f"ask the policer that leads: {leadership.holder or 'none is known'}")
-    live = desk.live(host)
+    live = context.live(host)
     if live is None:
         raise Unknown("host", host, "GET /v1/hosts lists them")
     state = live.state.routers.get(vr)
     if state is None or state.punishment.height == 0:
         fix = "`policer router list` and GET /v1/punishments show them"
         raise Unknown("punishment of", f"{vr} on {host}", fix)
-    desk.settings.inbox.put(Pardon(host, vr, str(request.actor)))
+    context.settings.inbox.put(Pardon(host, vr, str(request.actor)))
     return PardonAnswer(host, vr, state.punishment.step)
 
 
@@ -142,18 +144,18 @@ def pardon_router(
     sync_to_thread=True,
 )
 def list_setpoints(
-    desk: GivenDesk, limit: Limit = 100, after: After = None, host: HostFilter = None
+    context: GivenDesk, limit: Limit = 100, after: After = None, host: HostFilter = None
 ) -> SetpointPage:
     """List the current orders of each router, by host and router."""
-    rows = ((live, vr) for live, vr in routers_of(desk.fleet, host) if vr in live.orders)
+    rows = ((live, vr) for live, vr in routers_of(context.fleet, host) if vr in live.orders)
     page, following = page_of(rows, limit, unpack(after, RouterKey), key_of)
-    now = desk.now()
+    now = context.now()
     return SetpointPage([setpoint(live, vr, now) for live, vr in page], following)
 
 
-def _answer(desk: Desk, live: HostLive, vr: str) -> RouterAnswer:
-    exempt = desk.fleet.overrides.exempt_on(live.host.name, live.follows)
-    return router(live, vr, desk.now(), exempt.get(vr))
+def _answer(context: Context, live: HostLive, vr: str) -> RouterAnswer:
+    exempt = context.fleet.overrides.exempt_on(live.host.name, live.follows)
+    return router(live, vr, context.now(), exempt.get(vr))
 
 
 def _guilty(live: HostLive, vr: str) -> bool:

@@ -15,7 +15,7 @@ from litestar.params import HeaderParameter, QueryParameter
 from litestar.response import ServerSentEvent, ServerSentEventMessage
 
 from policer.errors import Invalid, Problem, StoreError
-from policer.rest.access.context import Desk, GivenDesk, GivenGate
+from policer.rest.access.context import Context, GivenDesk, GivenGate
 from policer.rest.access.gate import FILTERED, Gate, authorization_of
 from policer.rest.answers.telemetry import telemetry
 from policer.rest.http.bodies import StrictRequest
@@ -54,10 +54,10 @@ class _Begin(NamedTuple):
 class Pace:
     """Times at which a stream checks for news, sends a heartbeat, and ends."""
 
-    def __init__(self, desk: Desk, alive: Callable[[], Any]) -> None:
-        self._settings, self._alive = desk.settings, alive
-        self._clock = desk.settings.clock
-        self._ends = self._clock() + desk.settings.stream_life_s
+    def __init__(self, context: Context, alive: Callable[[], Any]) -> None:
+        self._settings, self._alive = context.settings, alive
+        self._clock = context.settings.clock
+        self._ends = self._clock() + context.settings.stream_life_s
         self._spoke = self._clock()
 
     def spoke(self) -> None:
@@ -86,7 +86,7 @@ class Pace:
 )
 async def stream_events(
     *,
-    desk: GivenDesk,
+    context: GivenDesk,
     gate: GivenGate,
     request: StrictRequest,
     host: HostFilter = None,
@@ -95,9 +95,9 @@ async def stream_events(
     last_event_id: LastEventId = None,
 ) -> ServerSentEvent:
     """Stream events as they happen; with Last-Event-ID, missed events come first."""
-    begin = await _begin(desk, last_event_id)
-    pace = _take_place(desk, gate, request)
-    events = desk.store.events
+    begin = await _begin(context, last_event_id)
+    pace = _take_place(context, gate, request)
+    events = context.store.events
 
     def later(last: int) -> tuple[list[EventRow], int]:
         newest = events.newest()  # first: the next query finds what arrives between the two
@@ -117,18 +117,18 @@ async def stream_events(
     media_type="text/event-stream",
 )
 async def stream_telemetry(
-    desk: GivenDesk, gate: GivenGate, request: StrictRequest, hosts: HostsFilter = None
+    context: GivenDesk, gate: GivenGate, request: StrictRequest, hosts: HostsFilter = None
 ) -> ServerSentEvent:
     """Stream throughput, offered load, setpoint and cap of routers, once a second."""
-    return ServerSentEvent(_telemetry(desk, _take_place(desk, gate, request), hosts))
+    return ServerSentEvent(_telemetry(context, _take_place(context, gate, request), hosts))
 
 
 async def _telemetry(
-    desk: Desk, pace: Pace, hosts: list[str] | None
+    context: Context, pace: Pace, hosts: list[str] | None
 ) -> AsyncIterator[ServerSentEventMessage]:
     """Yield the current state repeatedly until the stream ends."""
     while True:
-        tick = telemetry(desk.fleet, hosts, desk.now())
+        tick = telemetry(context.fleet, hosts, context.now())
         yield ServerSentEventMessage(event="telemetry", data=msgspec.json.encode(tick).decode())
         if not await pace.tick():
             return
@@ -168,14 +168,14 @@ def _message(row: EventRow) -> ServerSentEventMessage:
     return ServerSentEventMessage(id=row.id, event="event", data=msgspec.json.encode(row).decode())
 
 
-async def _begin(desk: Desk, given: str | None) -> _Begin:
+async def _begin(context: Context, given: str | None) -> _Begin:
     """Return the begin of a stream: after the client's last event, or after the latest.
 
     An id above the latest comes from another database, such as this one before it was restored from
     a backup. Waiting for that id would skip all events until then.
     """
     seen = None if given is None else _number(given)
-    newest = await sync_to_thread(desk.store.events.newest)
+    newest = await sync_to_thread(context.store.events.newest)
     if seen is None or seen <= newest:
         return _Begin(newest if seen is None else seen)
     words = f"event {seen} is later than the latest, {newest}: the database was restored or changed"
@@ -190,11 +190,11 @@ def _number(given: str) -> int:
     return int(given)
 
 
-def _take_place(desk: Desk, gate: Gate, request: StrictRequest) -> Pace:
+def _take_place(context: Context, gate: Gate, request: StrictRequest) -> Pace:
     """Take one of the slots for streams for the duration of the exchange."""
-    exchange_of(request.scope).ends.append(desk.streams.take(request.asker.id))
+    exchange_of(request.scope).ends.append(context.streams.take(request.requester.id))
     authorization = authorization_of(request)
-    return Pace(desk, lambda: gate.still(authorization))
+    return Pace(context, lambda: gate.still(authorization))
 
 
 HANDLERS = [stream_events, stream_telemetry]

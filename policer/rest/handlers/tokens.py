@@ -16,9 +16,9 @@ TAGS = ["tokens"]
 
 
 @get("/tokens", operation_id="listTokens", tags=TAGS, scope="admin", sync_to_thread=True)
-def list_tokens(desk: GivenDesk, limit: Limit = 100, after: After = None) -> TokenPage:
+def list_tokens(context: GivenDesk, limit: Limit = 100, after: After = None) -> TokenPage:
     """List all tokens, the oldest first; no secrets."""
-    rows, last = desk.store.tokens.all(), unpack(after, str)
+    rows, last = context.store.tokens.all(), unpack(after, str)
     ids = [row.id for row in rows]
     if last is not None and last not in ids:
         fix = "begin with the first page"
@@ -29,9 +29,9 @@ def list_tokens(desk: GivenDesk, limit: Limit = 100, after: After = None) -> Tok
 
 
 @get("/tokens/{token:str}", operation_id="readToken", tags=TAGS, scope="admin", sync_to_thread=True)
-def read_token(token: TokenPath, desk: GivenDesk) -> TokenRow:
+def read_token(token: TokenPath, context: GivenDesk) -> TokenRow:
     """Read one token; no secret."""
-    for row in desk.store.tokens.all():
+    for row in context.store.tokens.all():
         if row.id == token:
             return row
     raise Unknown("token", token, "GET /v1/tokens lists them")
@@ -39,10 +39,10 @@ def read_token(token: TokenPath, desk: GivenDesk) -> TokenRow:
 
 @post("/tokens", operation_id="addToken", tags=TAGS, scope="admin", sync_to_thread=True)
 def add_token(
-    data: JSONBody[NewToken], desk: GivenDesk, request: StrictRequest
+    data: JSONBody[NewToken], context: GivenDesk, request: StrictRequest
 ) -> Response[MadeToken]:
     """Create a token; its secret is only in this answer."""
-    tokens, actor = desk.store.tokens, request.actor
+    tokens, actor = context.store.tokens, request.actor
     row, secret = tokens.add(data.name, [data.scope], data.expires_at, actor, data.reach)
     location = {"Location": f"/v1/tokens/{row.id}"}
     return Response(MadeToken(row, secret), status_code=201, headers=location)
@@ -52,10 +52,10 @@ def add_token(
     "/tokens/{token:str}", operation_id="revokeToken", tags=TAGS, scope="admin", sync_to_thread=True
 )
 def revoke_token(
-    token: TokenPath, desk: GivenDesk, gate: GivenGate, request: StrictRequest
+    token: TokenPath, context: GivenDesk, gate: GivenGate, request: StrictRequest
 ) -> None:
     """Revoke a token: immediately here, within five seconds in other policers."""
-    desk.store.tokens.revoke(token, request.actor)
+    context.store.tokens.revoke(token, request.actor)
     gate.forget_all()
 
 
@@ -69,7 +69,7 @@ def revoke_token(
 )
 def who_am_i(request: StrictRequest) -> WhoAnswer:
     """Read the name, scope, limits and end of the client's own token."""
-    row = request.asker
+    row = request.requester
     return WhoAnswer(
         id=row.id,
         name=row.name,

@@ -101,23 +101,23 @@ class AgainAnswer(msgspec.Struct, frozen=True):
 
 
 @get("/webhooks", operation_id="listWebhooks", tags=TAGS, scope="admin", sync_to_thread=True)
-def list_webhooks(desk: GivenDesk, limit: Limit = 100, after: After = None) -> WebhookPage:
+def list_webhooks(context: GivenDesk, limit: Limit = 100, after: After = None) -> WebhookPage:
     """List the webhooks and their state, by name; no secrets."""
-    rows = desk.store.webhooks.all()
+    rows = context.store.webhooks.all()
     page, following = page_of(rows, limit, unpack(after, str), lambda row: row.name)
     return WebhookPage(page, following)
 
 
 @post("/webhooks", operation_id="addWebhook", tags=TAGS, scope="admin", sync_to_thread=True)
 def add_webhook(
-    data: JSONBody[NewWebhook], desk: GivenDesk, request: StrictRequest
+    data: JSONBody[NewWebhook], context: GivenDesk, request: StrictRequest
 ) -> Response[MadeWebhook]:
     """Create a webhook; its secret is only in this answer."""
-    problems = [*_problems(data, desk.settings.courier.rules())]
+    problems = [*_problems(data, context.settings.courier.rules())]
     if problems:
         raise Invalid(problems)
     secret = data.secret or new_secret()
-    row = desk.store.webhooks.add(data.name, data.url, data.kinds, secret, request.actor)
+    row = context.store.webhooks.add(data.name, data.url, data.kinds, secret, request.actor)
     location = {"Location": f"/v1/webhooks/{row.id}"}
     return Response(MadeWebhook(row, secret), status_code=201, headers=location)
 
@@ -129,9 +129,9 @@ def add_webhook(
     scope="admin",
     sync_to_thread=True,
 )
-def read_webhook(webhook: WebhookPath, desk: GivenDesk) -> WebhookRow:
+def read_webhook(webhook: WebhookPath, context: GivenDesk) -> WebhookRow:
     """Read one webhook and its state; no secret."""
-    return desk.store.webhooks.get(webhook)
+    return context.store.webhooks.get(webhook)
 
 
 @delete(
@@ -141,9 +141,9 @@ def read_webhook(webhook: WebhookPath, desk: GivenDesk) -> WebhookRow:
     scope="admin",
     sync_to_thread=True,
 )
-def remove_webhook(webhook: WebhookPath, desk: GivenDesk, request: StrictRequest) -> None:
+def remove_webhook(webhook: WebhookPath, context: GivenDesk, request: StrictRequest) -> None:
     """Stop sending to a webhook, and drop what waits for it."""
-    desk.store.webhooks.remove(webhook, request.actor)
+    context.store.webhooks.remove(webhook, request.actor)
 
 
 @post(
@@ -153,13 +153,15 @@ def remove_webhook(webhook: WebhookPath, desk: GivenDesk, request: StrictRequest
     scope="admin",
     status_code=200,
 )
-async def test_webhook(webhook: WebhookPath, desk: GivenDesk, request: StrictRequest) -> TestAnswer:
+async def test_webhook(
+    webhook: WebhookPath, context: GivenDesk, request: StrictRequest
+) -> TestAnswer:
     """Send one test message about no event immediately, and return the result."""
-    exchange_of(request.scope).ends.append(desk.streams.take(request.asker.id))
-    endpoint = await sync_to_thread(desk.store.webhooks.endpoint, webhook)
+    exchange_of(request.scope).ends.append(context.streams.take(request.requester.id))
+    endpoint = await sync_to_thread(context.store.webhooks.endpoint, webhook)
     message = test_message(request.actor.name, datetime.now(UTC))
     letter = Letter(endpoint.url, endpoint.secret, message.id, message.body.encode())
-    outcome = await desk.settings.courier.attempt(letter, TEST_S)
+    outcome = await context.settings.courier.attempt(letter, TEST_S)
     return TestAnswer(outcome.delivered, outcome.kind, outcome.words, outcome.status, message.id)
 
 
@@ -171,10 +173,10 @@ async def test_webhook(webhook: WebhookPath, desk: GivenDesk, request: StrictReq
     sync_to_thread=True,
 )
 def list_dead_letters(
-    webhook: WebhookPath, desk: GivenDesk, limit: Limit = 100, after: After = None
+    webhook: WebhookPath, context: GivenDesk, limit: Limit = 100, after: After = None
 ) -> LetterPage:
     """List undelivered messages that are no longer retried automatically, the latest first."""
-    rows = desk.store.letters.dead(webhook, unpack(after, RowId), limit + 1)
+    rows = context.store.letters.dead(webhook, unpack(after, RowId), limit + 1)
     page, following = cut(rows, limit, lambda row: row.id)
     return LetterPage(page, following)
 
@@ -188,11 +190,11 @@ def list_dead_letters(
     sync_to_thread=True,
 )
 def redeliver_letters(
-    webhook: WebhookPath, data: JSONBody[Again], desk: GivenDesk, request: StrictRequest
+    webhook: WebhookPath, data: JSONBody[Again], context: GivenDesk, request: StrictRequest
 ) -> AgainAnswer:
     """Send dead messages again: the named ones, or as many as the queue has room for."""
-    count = desk.store.letters.redeliver(webhook, data.ids, request.actor)
-    return AgainAnswer(count, desk.store.webhooks.get(webhook).dead)
+    count = context.store.letters.redeliver(webhook, data.ids, request.actor)
+    return AgainAnswer(count, context.store.webhooks.get(webhook).dead)
 
 
 def _problems(data: NewWebhook, rules: Rules) -> Iterator[Problem]:

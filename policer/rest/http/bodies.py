@@ -21,17 +21,17 @@ class StrictRequest(Request[Any, Any, Any]):
     """A request whose body is decoded strictly into the type of the handler's `data`."""
 
     @property
-    def asker(self) -> TokenRow:
+    def requester(self) -> TokenRow:
         """Return the token of the request, as set by the guard."""
-        asker = self.scope["user"]
-        assert isinstance(asker, TokenRow)
-        return asker
+        requester = self.scope["user"]
+        assert isinstance(requester, TokenRow)
+        return requester
 
     @property
     def actor(self) -> Actor:
         """Return the actor for the audit log: names are not unique, ids are."""
-        asker, client = self.asker, self.client
-        return Actor(asker.name, asker.id, client.host if client else "")
+        requester, client = self.requester, self.client
+        return Actor(requester.name, requester.id, client.host if client else "")
 
     async def json(self) -> Any:
         """Return the body.

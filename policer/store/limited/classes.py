@@ -7,18 +7,18 @@ from policer.errors import OutOfReach
 from policer.store.database.engine import Database
 from policer.store.database.records import Clock, Stored
 from policer.store.inventory.classes import Classes, no_class
-from policer.store.limited.asker import Asking
 from policer.store.limited.contracts import ReachedContracts
+from policer.store.limited.requester import Requester
 
 
 class ReachedClasses(Classes):
     """Classes named by visible contracts; read-only."""
 
     def __init__(
-        self, database: Database, clock: Clock, asking: Asking, contracts: ReachedContracts
+        self, database: Database, clock: Clock, requester: Requester, contracts: ReachedContracts
     ) -> None:
         super().__init__(database, clock)
-        self._asking, self._contracts = asking, contracts
+        self._requester, self._contracts = requester, contracts
 
     def all(self) -> dict[str, Stored[Contract]]:
         """Return the visible classes."""
@@ -32,7 +32,7 @@ class ReachedClasses(Classes):
         return self._shown(super().get(name))
 
     def _shown(self, stored: Stored[Contract]) -> Stored[Contract]:
-        return Stored(stored.value, self._asking.version(stored.version))
+        return Stored(stored.value, self._requester.version(stored.version))
 
     def _refused(self, *_: object, **__: object) -> NoReturn:
         """Raise OutOfReach."""

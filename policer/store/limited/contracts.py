@@ -20,7 +20,7 @@ from policer.store.database.engine import Database
 from policer.store.database.records import Clock, Stored
 from policer.store.inventory.contracts import Checked, Contracts, Revision, no_contract
 from policer.store.inventory.hosts import no_host
-from policer.store.limited.asker import Asking
+from policer.store.limited.requester import Requester
 from policer.store.service.idempotency import Answering
 
 PART = 500
@@ -31,9 +31,9 @@ Row = tuple[str, str, Stored[Contract]]
 class ReachedContracts(Contracts):
     """Contracts of visible routers; each keeps its tenant."""
 
-    def __init__(self, database: Database, clock: Clock, asking: Asking) -> None:
+    def __init__(self, database: Database, clock: Clock, requester: Requester) -> None:
         super().__init__(database, clock)
-        self._asking, self._reach = asking, asking.reach
+        self._requester, self._reach = requester, requester.reach
 
     def _refused(self, *_: object, **__: object) -> NoReturn:
         """Raise OutOfReach: `page` has them."""
@@ -90,7 +90,7 @@ class ReachedContracts(Contracts):
             raise Invalid([_kept_tenant(contract.tenant, before)])
         if problems := self._hidden_classes(contract):
             raise Invalid(problems)
-        seen_on = self._asking.seen_on(vr) if host == ANYWHERE else seen_on
+        seen_on = self._requester.seen_on(vr) if host == ANYWHERE else seen_on
         try:
             return super().put(
                 host, vr, contract, if_version, actor, answering=answering, seen_on=seen_on
@@ -165,14 +165,14 @@ class ReachedContracts(Contracts):
             yield None
             return
         anybody = msgspec.structs.replace(reach, tenants=())
-        places = self._asking.located().items()
+        places = self._requester.located().items()
         names = sorted(name for name, at in places if name > after and anybody.may_see(*at, None))
         for begin in range(0, len(names), PART):
             yield names[begin : begin + PART]
 
     def _sees(self, host: str, vr: str, tenant: str | None) -> bool:
         if host == ANYWHERE:
-            return self._asking.may_follow(vr, tenant)
+            return self._requester.may_follow(vr, tenant)
         return self._reach.may_see(host, vr, tenant)
 
     def _sees_one(self, host: str, vr: str, revision: Revision) -> bool:
@@ -183,10 +183,10 @@ class ReachedContracts(Contracts):
         return self._sees(host, vr, contract.tenant)
 
     def _revision(self, revision: Revision) -> Revision:
-        return msgspec.structs.replace(revision, by=self._asking.masked(revision.by))
+        return msgspec.structs.replace(revision, by=self._requester.masked(revision.by))
 
     def _shown(self, stored: Stored[Contract]) -> Stored[Contract]:
-        return Stored(stored.value, self._asking.version(stored.version))
+        return Stored(stored.value, self._requester.version(stored.version))
 
     def _tenant_before(self, host: str, vr: str) -> str | None:
         """Return the last tenant of a router, which a new contract must keep.
@@ -200,10 +200,10 @@ class ReachedContracts(Contracts):
         try:
             tenant, known = super().owner(host, vr), True
         except Unknown:
-            tenant, known = None, self._asking.reported(host, vr)
+            tenant, known = None, self._requester.reported(host, vr)
         if not self._has_own(host, vr):
-            now = self._asking.tenant_of(host, vr)
-            follows = (host, vr) in self._asking.located().values()
+            now = self._requester.tenant_of(host, vr)
+            follows = (host, vr) in self._requester.located().values()
             tenant = now if follows else now or tenant
         whole = self._reach.may_see_host(host)
         if not self._reach.may_see(host, vr, tenant) or not (whole or known):

@@ -13,7 +13,7 @@ from policer.store.database.engine import Database
 from policer.store.history.chunks import History, Packed
 from policer.store.history.sla import Change, ContractDays, SlaDays
 from policer.store.inventory.hosts import no_host
-from policer.store.limited.asker import Asking
+from policer.store.limited.requester import Requester
 
 PART = 500
 """Contracts read in one query."""
@@ -22,13 +22,13 @@ PART = 500
 class ReachedHistory(History):
     """History of hosts that are visible as a whole: a router may have had another tenant."""
 
-    def __init__(self, database: Database, asking: Asking) -> None:
+    def __init__(self, database: Database, requester: Requester) -> None:
         super().__init__(database)
-        self._asking = asking
+        self._requester = requester
 
     def chunks(self, host: str, span: int, begin: int, end: int, most: int) -> list[Packed]:
         """Return chunks of a visible host, as `History.chunks`; raises Unknown."""
-        if not self._asking.reach.may_see_host(host):
+        if not self._requester.reach.may_see_host(host):
             raise no_host(host)
         return super().chunks(host, span, begin, end, most)
 
@@ -42,9 +42,9 @@ class ReachedHistory(History):
 class ReachedSlaDays(SlaDays):
     """Days of contracts that were visible during a whole report."""
 
-    def __init__(self, database: Database, asking: Asking) -> None:
+    def __init__(self, database: Database, requester: Requester) -> None:
         super().__init__(database)
-        self._asking = asking
+        self._requester = requester
 
     def page(
         self,
@@ -57,7 +57,7 @@ class ReachedSlaDays(SlaDays):
         found: list[ContractDays] = []
         while len(found) < limit:
             part = super().page(days, after, PART, of_host)
-            found += (one for one in part if was_seen(one, days, self._asking.reach))
+            found += (one for one in part if was_seen(one, days, self._requester.reach))
             if len(part) < PART:
                 break
             after = part[-1].host, part[-1].vr

@@ -16,25 +16,25 @@ from policer.store.database.records import Clock
 from policer.store.inventory.hosts import no_host
 from policer.store.inventory.override_rows import OverrideKey, key_of, required
 from policer.store.inventory.overrides import OverrideTable
-from policer.store.limited.asker import Asking
+from policer.store.limited.requester import Requester
 
 
 class ReachedOverrides(OverrideTable):
     """Visible overrides; only their authors see the reasons."""
 
-    def __init__(self, database: Database, clock: Clock, asking: Asking) -> None:
+    def __init__(self, database: Database, clock: Clock, requester: Requester) -> None:
         super().__init__(database, clock)
-        self._asking = asking
+        self._requester = requester
 
     def all(self) -> list[Override]:
         """Return the visible overrides."""
-        return [self._asking.override(one) for one in super().all() if self._sees(key_of(one))]
+        return [self._requester.override(one) for one in super().all() if self._sees(key_of(one))]
 
     def get(self, key: OverrideKey) -> Override:
         """Return a visible override; raises Unknown."""
         if not self._sees(key):
             return required(None, key)
-        return self._asking.override(super().get(key))
+        return self._requester.override(super().get(key))
 
     def put(self, wanted: Override, if_version: int | None, actor: By) -> Override:
         """Suspend a visible host, as `OverrideTable.put`; raises OutOfReach for all else."""
@@ -57,11 +57,11 @@ class ReachedOverrides(OverrideTable):
     brake = ask_epoch = took_epoch = end_due = _refused
 
     def _sees(self, key: OverrideKey) -> bool:
-        reach = self._asking.reach
+        reach = self._requester.reach
         if key.kind == "suspension":
             return reach.may_see_host(key.host)
         if key.kind == "exemption":
-            return reach.may_see(key.host, key.vr, self._asking.tenant_of(key.host, key.vr))
+            return reach.may_see(key.host, key.vr, self._requester.tenant_of(key.host, key.vr))
         return False
 
     def _require_target(self, connection: Connection, key: OverrideKey) -> None:

@@ -16,11 +16,11 @@ from policer.store.database.within import ANY_TIME, Time
 from policer.store.history.events import EventRow, Events
 from policer.store.history.punishments import PunishmentRow, Punishments
 from policer.store.inventory.hosts import Hosts, no_host
-from policer.store.limited.asker import Asking
 from policer.store.limited.classes import ReachedClasses
 from policer.store.limited.contracts import PART, ReachedContracts
 from policer.store.limited.history import ReachedHistory, ReachedSlaDays
 from policer.store.limited.overrides import ReachedOverrides
+from policer.store.limited.requester import Requester
 from policer.store.store import Store
 
 OWN_WORDS: Final = frozenset(
@@ -29,7 +29,7 @@ OWN_WORDS: Final = frozenset(
         "guarantee_missed",
         "misbehaves",
         "not_starved",
-        "own_loss",
+        "self_inflicted_loss",
         "pardoned",
         "punished",
         "shielded",
@@ -45,17 +45,17 @@ OF_OTHER_HOSTS: Final = frozenset({"epoch_raised", "moved", "overpromised", "ove
 class ReachedStore(Store):
     """The tables that a limited token may use."""
 
-    def __init__(self, store: Store, asking: Asking) -> None:
+    def __init__(self, store: Store, requester: Requester) -> None:
         database, clock = store.parts
-        self.hosts = ReachedHosts(database, clock, asking)
-        contracts = ReachedContracts(database, clock, asking)
+        self.hosts = ReachedHosts(database, clock, requester)
+        contracts = ReachedContracts(database, clock, requester)
         self.contracts = contracts
-        self.classes = ReachedClasses(database, clock, asking, contracts)
-        self.overrides = ReachedOverrides(database, clock, asking)
-        self.events = ReachedEvents(database, clock, asking)
-        self.punishments = ReachedPunishments(database, asking)
-        self.history = ReachedHistory(database, asking)
-        self.sla = ReachedSlaDays(database, asking)
+        self.classes = ReachedClasses(database, clock, requester, contracts)
+        self.overrides = ReachedOverrides(database, clock, requester)
+        self.events = ReachedEvents(database, clock, requester)
+        self.punishments = ReachedPunishments(database, requester)
+        self.history = ReachedHistory(database, requester)
+        self.sla = ReachedSlaDays(database, requester)
         self.idempotency = store.idempotency
 
     def __getattr__(self, name: str) -> Any:
@@ -66,23 +66,23 @@ class ReachedStore(Store):
 class ReachedHosts(Hosts):
     """Hosts that are visible as a whole; read-only."""
 
-    def __init__(self, database: Database, clock: Clock, asking: Asking) -> None:
+    def __init__(self, database: Database, clock: Clock, requester: Requester) -> None:
         super().__init__(database, clock)
-        self._asking = asking
+        self._requester = requester
 
     def all(self) -> list[Stored[Host]]:
         """Return the visible hosts."""
-        seen = self._asking.reach.may_see_host
+        seen = self._requester.reach.may_see_host
         return [self._shown(one) for one in super().all() if seen(one.value.name)]
 
     def page(self, after: str | None, limit: int) -> list[Stored[Host]]:
         """Return visible hosts, as `Hosts.page`."""
-        if self._asking.reach.partial:
+        if self._requester.reach.partial:
             return []
         found: list[Stored[Host]] = []
         while len(found) < limit:
             part = super().page(after, PART)
-            seen = (one for one in part if self._asking.reach.may_see_host(one.value.name))
+            seen = (one for one in part if self._requester.reach.may_see_host(one.value.name))
             found += map(self._shown, seen)
             if len(part) < PART:
                 break
@@ -91,12 +91,12 @@ class ReachedHosts(Hosts):
 
     def get(self, name: str) -> Stored[Host]:
         """Return a visible host; raises Unknown."""
-        if not self._asking.reach.may_see_host(name):
+        if not self._requester.reach.may_see_host(name):
             raise no_host(name)
         return self._shown(super().get(name))
 
     def _shown(self, stored: Stored[Host]) -> Stored[Host]:
-        return Stored(stored.value, self._asking.version(stored.version))
+        return Stored(stored.value, self._requester.version(stored.version))
 
     def _refused(self, *_: object, **__: object) -> NoReturn:
         """Raise OutOfReach."""
@@ -108,9 +108,9 @@ class ReachedHosts(Hosts):
 class ReachedEvents(Events):
     """Visible events."""
 
-    def __init__(self, database: Database, clock: Clock, asking: Asking) -> None:
+    def __init__(self, database: Database, clock: Clock, requester: Requester) -> None:
         super().__init__(database, clock)
-        self._asking = asking
+        self._requester = requester
 
     def page(
         self,
@@ -125,8 +125,8 @@ class ReachedEvents(Events):
     ) -> list[EventRow]:
         """Return visible events, as `Events.page`."""
         del reach
-        rows = super().page(after, limit, host, vr, kind, time=time, reach=self._asking.reach)
-        return [told(row, self._asking) for row in rows]
+        rows = super().page(after, limit, host, vr, kind, time=time, reach=self._requester.reach)
+        return [told(row, self._requester) for row in rows]
 
     def since(
         self,
@@ -141,8 +141,8 @@ class ReachedEvents(Events):
     ) -> list[EventRow]:
         """Return visible events, as `Events.since`."""
         del reach
-        rows = super().since(last_id, limit, host, vr, kind, time=time, reach=self._asking.reach)
-        return [told(row, self._asking) for row in rows]
+        rows = super().since(last_id, limit, host, vr, kind, time=time, reach=self._requester.reach)
+        return [told(row, self._requester) for row in rows]
 
     def _refused(self, *_: object, **__: object) -> NoReturn:
         """Raise OutOfReach: the policer writes them."""
@@ -154,13 +154,13 @@ class ReachedEvents(Events):
 class ReachedPunishments(Punishments):
     """Punishments of visible routers."""
 
-    def __init__(self, database: Database, asking: Asking) -> None:
+    def __init__(self, database: Database, requester: Requester) -> None:
         super().__init__(database)
-        self._asking = asking
+        self._requester = requester
 
     def all(self) -> dict[tuple[str, str], PunishmentRow]:
         """Return the visible punishments."""
-        reach, tenant_of = self._asking.reach, self._asking.tenant_of
+        reach, tenant_of = self._requester.reach, self._requester.tenant_of
         rows = super().all().items()
         return {key: row for key, row in rows if reach.may_see(*key, tenant_of(*key))}
 
@@ -169,12 +169,12 @@ class ReachedPunishments(Punishments):
         raise OutOfReach
 
 
-def told(row: EventRow, asking: Asking) -> EventRow:
+def told(row: EventRow, requester: Requester) -> EventRow:
     """Return an event as a limited token reads it; pure."""
-    actor = asking.masked(row.actor)
+    actor = requester.masked(row.actor)
     if row.actor != "policer":
         words = f"by {actor}"
-    elif row.kind in OF_OTHER_HOSTS or (asking.reach.partial and row.kind not in OWN_WORDS):
+    elif row.kind in OF_OTHER_HOSTS or (requester.reach.partial and row.kind not in OWN_WORDS):
         words = ""
     else:
         words = row.words

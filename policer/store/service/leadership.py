@@ -158,7 +158,7 @@ class FileLeadership(Leadership):
         self._descriptor = -1
         self._stored = 0
         """The latest epoch in the database, by its last answer."""
-        self._asking = threading.Thread()
+        self._requester = threading.Thread()
 
     def _lock(self) -> bool:
         if self._has_lock():
@@ -198,10 +198,10 @@ class FileLeadership(Leadership):
         """
         if not self._has_lock():
             return False
-        if not self._asking.is_alive():
-            self._asking = threading.Thread(target=self._ask, daemon=True)
-            self._asking.start()
-        self._asking.join(_ANSWER_S)
+        if not self._requester.is_alive():
+            self._requester = threading.Thread(target=self._ask, daemon=True)
+            self._requester.start()
+        self._requester.join(_ANSWER_S)
         return self._stored <= self._epoch
 
     def _ask(self) -> None:

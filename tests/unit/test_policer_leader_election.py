@@ -6,7 +6,7 @@ import pytest
 
 from policer.errors import StoreBusy
 from policer.fleet.live import Fleet, Leadership
-from policer.service.leadership import PATIENCE_S, Lead
+from policer.service.leadership import PATIENCE_S, LeaderElection
 
 pytestmark = pytest.mark.anyio
 
@@ -27,7 +27,7 @@ class Rig:
         self.since = 7
         self.released = 0
         self.fleet = Fleet()
-        self.lead = Lead(self, self.fleet, "me", lambda: self.now)
+        self.lead = LeaderElection(self, self.fleet, "me", lambda: self.now)
 
     def acquire(self, above: int = 0) -> int | None:
         return max(7, above + 1) if self._asked() else None

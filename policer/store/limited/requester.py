@@ -13,7 +13,7 @@ SOMEBODY: Final = "operator"
 """Replaces the names of all other actors."""
 
 
-class Asking(msgspec.Struct, frozen=True):
+class Requester(msgspec.Struct, frozen=True):
     """The client, and the data for checking its reach."""
 
     id: str

@@ -1,4 +1,4 @@
-"""The keeper finds every process below it, and collects those that have ended."""
+"""The supervisor finds every process below it, and collects those that have ended."""
 
 import os
 import signal
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lab.libvirt.keeper import descendants, reap
+from lab.libvirt.supervisor import descendants, reap
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The keeper of one cap, on both sides of every bound: rests, conflicts, what is worth writing."""
+"""One cap's controller on both sides of every bound: backoff, conflicts, changes too small."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +10,7 @@ from simulated_rig import Rig, plan
 from common.units import CapFraction, Seconds
 from xtc.actuator.base import CpuUsage
 from xtc.errors import Denied, Gone, Transient
-from xtc.manager.cap import Keeper, _hottest, _is_coarse, _throttled, same_cap
+from xtc.manager.cap import CapController, _hottest, _is_coarse, _throttled, same_cap
 from xtc.spec import SimulatedSpec
 
 HALF, THIRD = CapFraction(0.5), CapFraction(0.3)
@@ -22,87 +22,89 @@ def rig(tmp_path: Path) -> Rig:
 
 
 @pytest.fixture
-def keeper(rig: Rig) -> Keeper:
-    keeper = Keeper(SimulatedSpec("r"), rig.open)
-    keeper.prepare()
-    return keeper
+def controller(rig: Rig) -> CapController:
+    controller = CapController(SimulatedSpec("r"), rig.open)
+    controller.prepare()
+    return controller
 
 
-def look(keeper: Keeper, rig: Rig, periods: int = 1) -> None:
+def look(controller: CapController, rig: Rig, periods: int = 1) -> None:
     for _ in range(periods):
-        keeper.begin_period()
+        controller.begin_period()
         rig.clock.sleep(PERIOD)
-        keeper.view(rig.clock.now())
+        controller.view(rig.clock.now())
 
 
 def tries(rig: Rig, call: str) -> int:
     return rig.faults.calls.count(("r", call))
 
 
-def tried_in(keeper: Keeper, rig: Rig, error: type[Transient | Denied], periods: int) -> list[int]:
+def tried_in(
+    controller: CapController, rig: Rig, error: type[Transient | Denied], periods: int
+) -> list[int]:
     """Return the periods in which a cap was tried while that fails."""
     rig.faults.errors["r", "apply"] = error("r", "no")
     found = []
     for period in range(periods):
         before = tries(rig, "apply")
-        keeper.set(HALF)
+        controller.set(HALF)
         if tries(rig, "apply") > before:
             found.append(period)
-        look(keeper, rig)
+        look(controller, rig)
     return found
 
 
-def test_rests_double_up_to_32_periods(keeper: Keeper, rig: Rig) -> None:
-    assert tried_in(keeper, rig, Transient, 100) == [0, 1, 3, 7, 15, 31, 63, 95]
+def test_rests_double_up_to_32_periods(controller: CapController, rig: Rig) -> None:
+    assert tried_in(controller, rig, Transient, 100) == [0, 1, 3, 7, 15, 31, 63, 95]
 
 
-def test_what_is_permanent_rests_32_periods_at_once(keeper: Keeper, rig: Rig) -> None:
-    assert tried_in(keeper, rig, Denied, 100) == [0, 32, 64, 96]
+def test_what_is_permanent_rests_32_periods_at_once(controller: CapController, rig: Rig) -> None:
+    assert tried_in(controller, rig, Denied, 100) == [0, 32, 64, 96]
 
 
-def test_a_success_begins_the_rests_again(keeper: Keeper, rig: Rig) -> None:
-    tried_in(keeper, rig, Transient, 8)
+def test_a_success_begins_the_rests_again(controller: CapController, rig: Rig) -> None:
+    tried_in(controller, rig, Transient, 8)
     rig.faults.errors.clear()
-    look(keeper, rig, 32)
-    keeper.set(THIRD)
-    assert tried_in(keeper, rig, Transient, 5) == [0, 1, 3]
+    look(controller, rig, 32)
+    controller.set(THIRD)
+    assert tried_in(controller, rig, Transient, 5) == [0, 1, 3]
 
 
-def test_who_asks_is_answered_in_spite_of_a_rest(keeper: Keeper, rig: Rig) -> None:
-    tried_in(keeper, rig, Denied, 1)
-    assert keeper.resting
-    keeper.retry()
-    assert not keeper.resting
+def test_who_asks_is_answered_in_spite_of_a_rest(controller: CapController, rig: Rig) -> None:
+    tried_in(controller, rig, Denied, 1)
+    assert controller.resting
+    controller.retry()
+    assert not controller.resting
     rig.faults.errors.clear()
-    keeper.set(HALF)
+    controller.set(HALF)
     assert rig.cap("r") == HALF
 
 
 @pytest.mark.parametrize("call", ["applied", "usage"])
-def test_a_read_that_fails_delays_no_write(keeper: Keeper, rig: Rig, call: str) -> None:
+def test_a_read_that_fails_delays_no_write(controller: CapController, rig: Rig, call: str) -> None:
     rig.faults.errors["r", call] = Transient("r", "busy")
-    look(keeper, rig, 5)
-    assert not keeper.resting
-    keeper.set(HALF)
+    look(controller, rig, 5)
+    assert not controller.resting
+    controller.set(HALF)
     assert rig.cap("r") == HALF
 
 
-def test_a_read_that_succeeds_ends_no_rest_of_writing(keeper: Keeper, rig: Rig) -> None:
-    assert tried_in(keeper, rig, Transient, 2) == [0, 1]
-    look(keeper, rig)
-    keeper.set(HALF)
+def test_a_read_that_succeeds_ends_no_rest_of_writing(controller: CapController, rig: Rig) -> None:
+    assert tried_in(controller, rig, Transient, 2) == [0, 1]
+    look(controller, rig)
+    controller.set(HALF)
     assert tries(rig, "apply") == 3
-    assert keeper.resting
+    assert controller.resting
 
 
 @pytest.mark.parametrize(
     ("other", "written"), [(0.5014, False), (0.4986, False), (0.5017, True), (0.4984, True)]
 )
 def test_a_cap_is_written_when_it_differs_by_3_in_a_thousand(
-    keeper: Keeper, rig: Rig, other: float, *, written: bool
+    controller: CapController, rig: Rig, other: float, *, written: bool
 ) -> None:
-    keeper.set(HALF)
-    keeper.set(CapFraction(other))
+    controller.set(HALF)
+    controller.set(CapFraction(other))
     assert (tries(rig, "apply") == 2) is written
 
 
@@ -126,22 +128,22 @@ def test_what_reads_back_is_the_same_within_1_in_a_thousand(
     assert same_cap(caps[0], caps[1]) is same
 
 
-def foreign(keeper: Keeper, rig: Rig, cap: float | None, apart: int = 1) -> None:
+def foreign(controller: CapController, rig: Rig, cap: float | None, apart: int = 1) -> None:
     """Set a cap, and let another hand change it; then let periods pass."""
-    keeper.set(HALF)
+    controller.set(HALF)
     rig.plant.routers["r"].cap = None if cap is None else CapFraction(cap)
-    look(keeper, rig, apart)
+    look(controller, rig, apart)
 
 
 @pytest.mark.parametrize(("apart", "yielded"), [(29, True), (30, False)])
 def test_three_foreign_changes_count_within_60_periods(
-    keeper: Keeper, rig: Rig, apart: int, *, yielded: bool
+    controller: CapController, rig: Rig, apart: int, *, yielded: bool
 ) -> None:
     """The first is seen one period after it is set, and the third 2 x `apart` later."""
     for _ in range(2):
-        foreign(keeper, rig, 0.9, apart)
-    foreign(keeper, rig, 0.9)
-    assert keeper.yielded is yielded
+        foreign(controller, rig, 0.9, apart)
+    foreign(controller, rig, 0.9)
+    assert controller.yielded is yielded
 
 
 @pytest.mark.parametrize(
@@ -149,34 +151,36 @@ def test_three_foreign_changes_count_within_60_periods(
     [(False, None, True), (True, None, False), (True, 0.9, True), (False, 0.9, True)],
 )
 def test_a_cap_that_vanished_with_what_bore_it_is_nobodys_doing(
-    keeper: Keeper, rig: Rig, found: float | None, *, volatile: bool, yielded: bool
+    controller: CapController, rig: Rig, found: float | None, *, volatile: bool, yielded: bool
 ) -> None:
-    assert keeper.limits is not None
-    keeper.limits = replace(keeper.limits, volatile=volatile)
+    assert controller.limits is not None
+    controller.limits = replace(controller.limits, volatile=volatile)
     for _ in range(3):
-        foreign(keeper, rig, found)
-    assert keeper.yielded is yielded
+        foreign(controller, rig, found)
+    assert controller.yielded is yielded
     if not yielded:
-        keeper.set(HALF)
+        controller.set(HALF)
         assert rig.cap("r") == HALF
 
 
-def test_another_hands_change_is_seen_once(keeper: Keeper, rig: Rig) -> None:
-    foreign(keeper, rig, 0.9, apart=10)
-    assert not keeper.yielded
-    keeper.set(HALF)
+def test_another_hands_change_is_seen_once(controller: CapController, rig: Rig) -> None:
+    foreign(controller, rig, 0.9, apart=10)
+    assert not controller.yielded
+    controller.set(HALF)
     assert rig.cap("r") == HALF
 
 
-def test_what_forgets_a_router_forgets_who_fought_over_it(keeper: Keeper, rig: Rig) -> None:
+def test_what_forgets_a_router_forgets_who_fought_over_it(
+    controller: CapController, rig: Rig
+) -> None:
     for _ in range(3):
-        foreign(keeper, rig, 0.9)
-    assert keeper.yielded
-    keeper.forget()
-    assert (keeper.yielded, keeper.original, keeper.limits) == (False, None, None)
-    keeper.prepare()
-    foreign(keeper, rig, 0.8)
-    assert not keeper.yielded
+        foreign(controller, rig, 0.9)
+    assert controller.yielded
+    controller.forget()
+    assert (controller.yielded, controller.original, controller.limits) == (False, None, None)
+    controller.prepare()
+    foreign(controller, rig, 0.8)
+    assert not controller.yielded
 
 
 @pytest.mark.parametrize(
@@ -232,59 +236,61 @@ def test_a_cap_of_fewer_than_five_grains_is_counted_too_coarsely(
     assert _is_coarse(None if cap is None else CapFraction(cap), CapFraction(grain)) is coarse
 
 
-def test_a_release_forgets_the_cap_it_had_set(keeper: Keeper, rig: Rig) -> None:
-    keeper.set(HALF)
-    assert keeper.release()
-    assert keeper.prepare()
-    keeper.set(HALF)
+def test_a_release_forgets_the_cap_it_had_set(controller: CapController, rig: Rig) -> None:
+    controller.set(HALF)
+    assert controller.release()
+    assert controller.prepare()
+    controller.set(HALF)
     assert rig.cap("r") == HALF
 
 
 def test_nothing_is_released_that_was_never_captured(rig: Rig) -> None:
-    keeper = Keeper(SimulatedSpec("r"), rig.open)
-    assert keeper.release()
+    controller = CapController(SimulatedSpec("r"), rig.open)
+    assert controller.release()
     assert tries(rig, "restore") == 0
 
 
 def test_a_failed_release_is_no_problem_once_the_router_is_held_again(
-    keeper: Keeper, rig: Rig
+    controller: CapController, rig: Rig
 ) -> None:
-    keeper.set(HALF)
+    controller.set(HALF)
     rig.faults.errors["r", "restore"] = Transient("r", "busy")
-    assert not keeper.release()
-    assert isinstance(keeper.problem, Transient)
-    keeper.retry()
-    keeper.set(THIRD)
-    assert keeper.problem is None
+    assert not controller.release()
+    assert isinstance(controller.problem, Transient)
+    controller.retry()
+    controller.set(THIRD)
+    assert controller.problem is None
 
 
-def test_a_router_that_is_back_is_no_longer_called_gone(keeper: Keeper, rig: Rig) -> None:
+def test_a_router_that_is_back_is_no_longer_called_gone(
+    controller: CapController, rig: Rig
+) -> None:
     rig.faults.errors["r", "applied"] = Gone("r", "stopped")
-    look(keeper, rig)
-    assert isinstance(keeper.problem, Gone)
+    look(controller, rig)
+    assert isinstance(controller.problem, Gone)
     rig.faults.errors.clear()
-    assert keeper.prepare()
-    assert keeper.problem is None
+    assert controller.prepare()
+    assert controller.problem is None
 
 
-def test_what_is_gone_is_opened_again(keeper: Keeper, rig: Rig) -> None:
+def test_what_is_gone_is_opened_again(controller: CapController, rig: Rig) -> None:
     rig.faults.errors["r", "applied"] = Gone("r", "stopped")
-    look(keeper, rig)
+    look(controller, rig)
     before = tries(rig, "open")
     rig.faults.errors.clear()
-    keeper.prepare()
+    controller.prepare()
     assert tries(rig, "open") == before + 1
 
 
 @pytest.mark.parametrize(("used", "share"), [(1.5, 0.25), (0.9, 0.0)])
 def test_use_is_counted_between_two_looks_and_never_negative(
-    keeper: Keeper, rig: Rig, used: float, share: float
+    controller: CapController, rig: Rig, used: float, share: float
 ) -> None:
     """1 s of CPU time at first; two seconds later another count, which may begin again."""
     router = rig.plant.routers["r"]
     router.used = 1.0
-    keeper.view(Seconds(10.0))
+    controller.view(Seconds(10.0))
     router.used = used
-    view = keeper.view(Seconds(12.0))
+    view = controller.view(Seconds(12.0))
     assert view is not None
     assert view.used == pytest.approx(share)

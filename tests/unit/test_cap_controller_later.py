@@ -1,4 +1,4 @@
-"""The keeper of a cap that is carried out later: under way, failed, slow, coarsely counted."""
+"""The controller of a cap that is carried out later: under way, failed, slow, coarsely counted."""
 
 from pathlib import Path
 
@@ -10,8 +10,8 @@ from common.units import CapFraction, PacketsPerSecond, Seconds
 from xtc.actuator.base import Actuator, CpuUsage
 from xtc.errors import Gone, Transient
 from xtc.lease import Lease
-from xtc.manager.cap import MAX_CONFLICTS, CapView, Keeper
-from xtc.manager.router import Managed
+from xtc.manager.cap import MAX_CONFLICTS, CapController, CapView
+from xtc.manager.router import ManagedRouter
 from xtc.measure.collector import Reading
 from xtc.spec import ActuatorSpec, Original, SimulatedSpec
 
@@ -78,97 +78,99 @@ def actuator(rig: Rig) -> LaterActuator:
 
 
 @pytest.fixture
-def keeper(actuator: LaterActuator) -> Keeper:
+def controller(actuator: LaterActuator) -> CapController:
     def open_it(_spec: ActuatorSpec, _original: Original | None) -> Actuator:
         return actuator
 
-    keeper = Keeper(SimulatedSpec("r"), open_it)
-    keeper.prepare()
-    return keeper
+    controller = CapController(SimulatedSpec("r"), open_it)
+    controller.prepare()
+    return controller
 
 
-def look(keeper: Keeper, rig: Rig) -> None:
-    keeper.begin_period()
+def look(controller: CapController, rig: Rig) -> None:
+    controller.begin_period()
     rig.clock.sleep(PERIOD)
-    keeper.view(rig.clock.now())
+    controller.view(rig.clock.now())
 
 
 def test_a_cap_that_is_under_way_is_nobodys_conflict(
-    keeper: Keeper, rig: Rig, actuator: LaterActuator
+    controller: CapController, rig: Rig, actuator: LaterActuator
 ) -> None:
-    keeper.set(HALF)
+    controller.set(HALF)
     for _ in range(2 * MAX_CONFLICTS):
-        look(keeper, rig)
+        look(controller, rig)
     actuator.carry_out()
-    look(keeper, rig)
-    assert (keeper.yielded, keeper.problem, rig.cap("r")) == (False, None, HALF)
+    look(controller, rig)
+    assert (controller.yielded, controller.problem, rig.cap("r")) == (False, None, HALF)
 
 
 def test_a_cap_that_fails_in_the_end_is_a_problem_and_no_conflict(
-    keeper: Keeper, rig: Rig, actuator: LaterActuator
+    controller: CapController, rig: Rig, actuator: LaterActuator
 ) -> None:
     for _ in range(2 * MAX_CONFLICTS):
-        keeper.set(HALF)
+        controller.set(HALF)
         actuator.refuse(rig)
-        look(keeper, rig)
+        look(controller, rig)
         del rig.faults.errors["r", "settle"]
-        assert keeper.problem is LATE
-    assert not keeper.yielded
+        assert controller.problem is LATE
+    assert not controller.yielded
 
 
 def test_caps_that_fail_in_the_end_are_tried_more_and_more_rarely(
-    keeper: Keeper, rig: Rig, actuator: LaterActuator
+    controller: CapController, rig: Rig, actuator: LaterActuator
 ) -> None:
     for _ in range(40):
-        keeper.set(HALF)
+        controller.set(HALF)
         if actuator.pending is not None:
             actuator.refuse(rig)
-        look(keeper, rig)
+        look(controller, rig)
         rig.faults.errors.pop(("r", "settle"), None)
     assert 4 <= rig.faults.calls.count(("r", "apply")) <= 7
 
 
 def test_the_problem_ends_when_a_cap_is_carried_out_and_not_when_it_is_accepted(
-    keeper: Keeper, rig: Rig, actuator: LaterActuator
+    controller: CapController, rig: Rig, actuator: LaterActuator
 ) -> None:
-    keeper.set(HALF)
+    controller.set(HALF)
     actuator.refuse(rig)
-    look(keeper, rig)
+    look(controller, rig)
     del rig.faults.errors["r", "settle"]
-    look(keeper, rig)
-    keeper.set(THIRD)
-    look(keeper, rig)
-    assert keeper.problem is LATE
+    look(controller, rig)
+    controller.set(THIRD)
+    look(controller, rig)
+    assert controller.problem is LATE
     actuator.carry_out()
-    look(keeper, rig)
-    assert keeper.problem is None
+    look(controller, rig)
+    assert controller.problem is None
 
 
-def test_a_domain_that_went_while_its_cap_was_under_way_is_gone(keeper: Keeper, rig: Rig) -> None:
-    keeper.set(HALF)
+def test_a_domain_that_went_while_its_cap_was_under_way_is_gone(
+    controller: CapController, rig: Rig
+) -> None:
+    controller.set(HALF)
     rig.faults.errors["r", "settle"] = Gone("r", "stopped")
-    look(keeper, rig)
-    assert isinstance(keeper.problem, Gone)
-    assert keeper.limits is None
+    look(controller, rig)
+    assert isinstance(controller.problem, Gone)
+    assert controller.limits is None
 
 
 def test_a_domain_that_is_back_has_no_problem_left_of_when_it_went(
-    keeper: Keeper, rig: Rig, actuator: LaterActuator
+    controller: CapController, rig: Rig, actuator: LaterActuator
 ) -> None:
-    keeper.set(HALF)
+    controller.set(HALF)
     rig.faults.errors["r", "settle"] = Gone("r", "stopped")
-    look(keeper, rig)
+    look(controller, rig)
     del rig.faults.errors["r", "settle"]
-    keeper.forget()
+    controller.forget()
     actuator.pending = None
     for _ in range(3):
-        keeper.begin_period()
-    assert keeper.prepare()
-    assert keeper.problem is None
+        controller.begin_period()
+    assert controller.prepare()
+    assert controller.problem is None
 
 
 def used(
-    keeper: Keeper,
+    controller: CapController,
     rig: Rig,
     actuator: LaterActuator,
     *,
@@ -178,31 +180,31 @@ def used(
 ) -> CapView:
     """Use 30 ms in 2 s at a cap of 1.5 %, told with the instants of the counting."""
     if before is not None:
-        keeper.set(CapFraction(before))
+        controller.set(CapFraction(before))
         actuator.carry_out()
     actuator.read = CpuUsage(Seconds(0.9), None, at=Seconds(8.0))
-    look(keeper, rig)
-    keeper.set(CapFraction(0.015))
+    look(controller, rig)
+    controller.set(CapFraction(0.015))
     actuator.carry_out()
     for at, seconds in ((10.0, 1.0), (12.0, 1.0 + use_s)):
         actuator.read = CpuUsage(Seconds(seconds), None, at=Seconds(at), grain=Seconds(grain))
         rig.clock.sleep(PERIOD)
-        view = keeper.view(rig.clock.now())
+        view = controller.view(rig.clock.now())
     assert view is not None
     assert view.used == pytest.approx(use_s / 2)
     return view
 
 
 def test_cpu_time_is_counted_between_the_instants_at_which_it_was_read(
-    keeper: Keeper, rig: Rig, actuator: LaterActuator
+    controller: CapController, rig: Rig, actuator: LaterActuator
 ) -> None:
-    assert used(keeper, rig, actuator, grain=0.0).hottest == pytest.approx(0.015)
+    assert used(controller, rig, actuator, grain=0.0).hottest == pytest.approx(0.015)
 
 
 def test_what_is_counted_too_coarsely_for_a_small_cap_says_nothing(
-    keeper: Keeper, rig: Rig, actuator: LaterActuator
+    controller: CapController, rig: Rig, actuator: LaterActuator
 ) -> None:
-    assert used(keeper, rig, actuator, grain=0.01).hottest is None
+    assert used(controller, rig, actuator, grain=0.01).hottest is None
 
 
 @pytest.mark.parametrize(
@@ -210,49 +212,55 @@ def test_what_is_counted_too_coarsely_for_a_small_cap_says_nothing(
     [(0.0, 0.037, False), (0.0, 0.038, True), (0.01, 0.079, False), (0.01, 0.081, True)],
 )
 def test_a_cap_of_which_far_more_was_used_came_late(
-    keeper: Keeper, rig: Rig, actuator: LaterActuator, *, grain: float, use_s: float, late: bool
+    controller: CapController,
+    rig: Rig,
+    actuator: LaterActuator,
+    *,
+    grain: float,
+    use_s: float,
+    late: bool,
 ) -> None:
-    assert used(keeper, rig, actuator, grain=grain, use_s=use_s).late is late
+    assert used(controller, rig, actuator, grain=grain, use_s=use_s).late is late
 
 
 @pytest.mark.parametrize(("before", "late"), [(0.0187, False), (0.0188, True), (0.5, True)])
 def test_only_a_cap_that_was_lowered_can_come_late(
-    keeper: Keeper, rig: Rig, actuator: LaterActuator, *, before: float, late: bool
+    controller: CapController, rig: Rig, actuator: LaterActuator, *, before: float, late: bool
 ) -> None:
-    assert used(keeper, rig, actuator, grain=0.0, use_s=0.04, before=before).late is late
+    assert used(controller, rig, actuator, grain=0.0, use_s=0.04, before=before).late is late
 
 
 def test_a_cap_that_is_in_force_at_once_never_comes_late(rig: Rig) -> None:
     actuator = PromptActuator(rig)
-    keeper = Keeper(SimulatedSpec("r"), lambda _spec, _original: actuator)
-    keeper.prepare()
-    assert not used(keeper, rig, actuator, grain=0.0, use_s=0.3).late
+    controller = CapController(SimulatedSpec("r"), lambda _spec, _original: actuator)
+    controller.prepare()
+    assert not used(controller, rig, actuator, grain=0.0, use_s=0.3).late
 
 
 def test_without_a_new_look_nothing_is_known_of_the_use(
-    keeper: Keeper, rig: Rig, actuator: LaterActuator
+    controller: CapController, rig: Rig, actuator: LaterActuator
 ) -> None:
     actuator.read = CpuUsage(Seconds(1.0), None, at=Seconds(10.0))
     for _ in range(2):
-        look(keeper, rig)
-    view = keeper.view(rig.clock.now())
+        look(controller, rig)
+    view = controller.view(rig.clock.now())
     assert view is not None
     assert (view.used, view.hottest) == (None, None)
 
 
 @pytest.mark.parametrize("missed", [0, 1, 3])
 def test_use_over_more_than_a_period_says_nothing_of_the_last(
-    keeper: Keeper, rig: Rig, actuator: LaterActuator, missed: int
+    controller: CapController, rig: Rig, actuator: LaterActuator, missed: int
 ) -> None:
     """Packets are of the last period; what was used before it may have been another cap's."""
-    keeper.set(CapFraction(0.5))
+    controller.set(CapFraction(0.5))
     actuator.carry_out()
     actuator.read = CpuUsage(Seconds(1.0), None, at=Seconds(10.0))
     for _ in range(1 + missed):
-        look(keeper, rig)
-    keeper.begin_period()
+        look(controller, rig)
+    controller.begin_period()
     actuator.read = CpuUsage(Seconds(2.0), None, at=Seconds(12.0 + 2 * missed))
-    view = keeper.view(rig.clock.now())
+    view = controller.view(rig.clock.now())
     assert view is not None
     assert (view.used, view.hottest) == ((None, None) if missed else (0.5, 0.5))
 
@@ -261,7 +269,7 @@ def test_a_loop_learns_from_what_was_used_under_a_cap_that_came_late(
     rig: Rig, actuator: LaterActuator
 ) -> None:
     """100 packets/s with each CPU: at 25 packets/s, a quarter of one, whenever that comes."""
-    managed = Managed(plan("r"), lambda _spec, _original: actuator)
+    managed = ManagedRouter(plan("r"), lambda _spec, _original: actuator)
     actuator.read = CpuUsage(Seconds(0.0), None, at=Seconds(0.0))
     managed.activate(Lease(setpoint_pps=PacketsPerSecond(25.0)), rig.clock.now())
     for at, used_s, rate in ((1.0, 1.0, 100.0), (2.0, 1.5, 50.0)):

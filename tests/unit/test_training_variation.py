@@ -9,12 +9,12 @@ from training_rig import router, swept
 
 from training.design.gains import design
 from training.design.host_model import b_of, lag_of
-from training.fit.drift import Wander, wander_of
+from training.fit.drift import Variation, variation_of
 from training.fit.fit import Fit, fit
 from training.fit.means import means_of
 from training.fit.points import curve_of
 from training.recording.recording import Recording, Sample
-from training.report.summary import cautions, plain_words, wandered
+from training.report.summary import cautions, plain_words, varied
 
 CAPS = (0.1, 0.2, 0.3, 0.4, 0.5)
 
@@ -43,12 +43,12 @@ def _sample(at: float, cap: float, rate: float, visit: int) -> Sample:
     )
 
 
-def told(found: list[Sample]) -> Wander | None:
+def told(found: list[Sample]) -> Variation | None:
     means = means_of(found, 1.0, None)
-    return wander_of(means.visits, curve_of(means))
+    return variation_of(means.visits, curve_of(means))
 
 
-def wander(speed: float, noise: float, **options: int) -> Wander:
+def variation(speed: float, noise: float, **options: int) -> Variation:
     found = told(samples(speed, noise, **options))
     assert found is not None
     return found
@@ -57,21 +57,21 @@ def wander(speed: float, noise: float, **options: int) -> Wander:
 @pytest.mark.parametrize("noise", [0.0, 0.02, 0.05])
 @pytest.mark.parametrize("speed", [0.05, 0.1])
 def test_the_speed_is_told_through_the_noise(speed: float, noise: float) -> None:
-    found = [wander(speed, noise, seed=seed) for seed in range(20)]
+    found = [variation(speed, noise, seed=seed) for seed in range(20)]
     mean = sum(one.speed for one in found) / len(found)
     assert mean == pytest.approx(speed, rel=0.2)
     assert all(one.sure for one in found)
     assert sum(one.low <= speed <= one.high for one in found) >= 17
 
 
-def test_noise_alone_is_seldom_taken_for_wandering_and_what_would_have_shown_is_said() -> None:
-    found = [wander(0.0, 0.05, seed=seed) for seed in range(100)]
+def test_noise_alone_is_seldom_taken_for_variation_and_what_would_have_shown_is_said() -> None:
+    found = [variation(0.0, 0.05, seed=seed) for seed in range(100)]
     assert sum(one.sure for one in found) <= 13  # beyond that once in a thousand, at 5 %
     assert all(0.005 < one.high < 0.05 for one in found if not one.sure)
 
 
 def test_visits_of_a_host_without_noise_agree() -> None:
-    found = wander(0.0, 0.0)
+    found = variation(0.0, 0.0)
     assert (found.span, found.sure, found.drifts) == (pytest.approx(0.0, abs=1e-9), False, False)
     assert found.high < 0.003
     assert (found.caps, found.visits) == (4, 24)
@@ -113,16 +113,16 @@ def swept_and_fitted(path: Path, drift: float) -> tuple[Recording, Fit]:
     return recording, fit(recording)
 
 
-def test_a_host_that_slowed_down_in_between_is_said_to_wander(tmp_path: Path) -> None:
+def test_a_host_that_slowed_down_in_between_is_said_to_vary(tmp_path: Path) -> None:
     recording, found = swept_and_fitted(tmp_path, 0.2)
-    assert wandered(found)
+    assert varied(found)
     said = " ".join(cautions(recording, found, design(lag_of(found), b_of(found))))
     assert "did not run at one speed" in said
-    assert any("speed wandered by" in line for line in plain_words(found))
+    assert any("speed varied by" in line for line in plain_words(found))
 
 
 def test_a_steady_host_is_not(tmp_path: Path) -> None:
     recording, found = swept_and_fitted(tmp_path, 0.0)
-    assert not wandered(found)
+    assert not varied(found)
     said = " ".join(cautions(recording, found, design(lag_of(found), b_of(found))))
     assert "speed" not in said

@@ -7,8 +7,8 @@ import pytest
 from common.clock import FakeClock
 from common.units import Seconds
 from xtc.errors import ActuatorError, Gone, Overtaken, Transient
-from xtc.libvirt.domains import DomainView, Order, Outcome, Visit
-from xtc.libvirt.mailbox import ANSWER_MEMORY, MOST_WORKERS, SLOW_AT_ONCE, WORKERS, Board
+from xtc.libvirt.domains import DomainView, Operation, Order, Outcome
+from xtc.libvirt.mailbox import ANSWER_MEMORY, MOST_WORKERS, SLOW_AT_ONCE, WORKERS, Mailbox
 from xtc.libvirt.quarantine import BACKOFF_S, OVERDUE_S
 
 AT_ONCE = Seconds(0.0)
@@ -20,31 +20,31 @@ class Scene:
 
     def __init__(self) -> None:
         self.clock = FakeClock(100.0)
-        self.board = Board(self.clock)
+        self.mailbox = Mailbox(self.clock)
         self.pool, self.link = object(), object()
-        self.board.want(lambda _view: True)
-        self.board.employ(self.pool)
+        self.mailbox.want(lambda _view: True)
+        self.mailbox.employ(self.pool)
         self.connect(self.link)
 
     def connect(self, link: object) -> None:
         self.link = link
-        self.board.connected(self.pool, link, "QEMU")
+        self.mailbox.connected(self.pool, link, "QEMU")
         self.found(GOLD, SILVER)
 
     def found(self, *found: DomainView) -> None:
-        assert self.board.take_survey(self.link, AT_ONCE)
-        self.board.surveyed(self.link, found)
+        assert self.mailbox.take_survey(self.link, AT_ONCE)
+        self.mailbox.surveyed(self.link, found)
 
-    def take(self) -> Visit | None:
-        return self.board.take(self.link, AT_ONCE)
+    def take(self) -> Operation | None:
+        return self.mailbox.take(self.link, AT_ONCE)
 
-    def pay(self, visit: Visit, **found: object) -> None:
+    def pay(self, visit: Operation, **found: object) -> None:
         """Come back from a visit; an order has been carried out."""
         view = replace(visit.known, **({"visited": True, "described": True} | found))
         outcome = None if visit.order is None else Outcome(visit.order, None, Seconds(0.1))
-        self.board.visited(self.link, visit, view, outcome)
+        self.mailbox.visited(self.link, visit, view, outcome)
 
-    def pay_all(self) -> list[Visit]:
+    def pay_all(self) -> list[Operation]:
         paid = []
         while (visit := self.take()) is not None:
             self.pay(visit)
@@ -54,11 +54,11 @@ class Scene:
     def order(self, number: int, known: DomainView = GOLD, **more: dict[str, int]) -> Order:
         order = Order(number, known.uuid, known.domid, {"cap": number}, 0, None)
         order = replace(order, **more)
-        self.board.post(order)
+        self.mailbox.post(order)
         return order
 
     def error(self, known: DomainView = GOLD) -> ActuatorError | None:
-        outcome = self.board.outcome(known.uuid)
+        outcome = self.mailbox.outcome(known.uuid)
         assert outcome is not None
         return outcome.error
 
@@ -76,37 +76,37 @@ def idle(scene: Scene) -> Scene:
 
 
 def test_what_a_survey_found_is_described(scene: Scene) -> None:
-    assert scene.board.view.surveyed
-    assert scene.board.to_describe()
+    assert scene.mailbox.view.surveyed
+    assert scene.mailbox.to_describe()
     visits = scene.pay_all()
     assert {visit.known.name for visit in visits} == {"gold", "silver"}
     assert all(visit.describe for visit in visits)
-    assert not scene.board.to_describe()
+    assert not scene.mailbox.to_describe()
 
 
 def test_what_nobody_wants_is_not_visited() -> None:
     scene = Scene()
-    scene.board.want(lambda view: view.name == "silver")
+    scene.mailbox.want(lambda view: view.name == "silver")
     scene.found(GOLD, SILVER)
     assert [visit.known.name for visit in scene.pay_all()] == ["silver"]
-    scene.board.ask()
+    scene.mailbox.ask()
     assert [visit.known.name for visit in scene.pay_all()] == ["silver"]
 
 
 def test_who_stands_still_is_not_asked(idle: Scene) -> None:
     idle.found(replace(GOLD, domid=-1), SILVER)
     idle.pay_all()
-    idle.board.ask()
+    idle.mailbox.ask()
     assert [visit.known.name for visit in idle.pay_all()] == ["silver"]
 
 
 def test_one_visit_a_domain_at_a_time(idle: Scene) -> None:
-    idle.board.ask()
+    idle.mailbox.ask()
     first, second = idle.take(), idle.take()
     assert first is not None
     assert second is not None
     assert first.known.uuid != second.known.uuid
-    idle.board.ask()
+    idle.mailbox.ask()
     idle.order(1)
     assert idle.take() is None
     idle.pay(first)
@@ -117,11 +117,11 @@ def test_one_visit_a_domain_at_a_time(idle: Scene) -> None:
 
 def test_orders_come_first_then_descriptions_then_looks(idle: Scene) -> None:
     bronze = DomainView("u-bronze", "bronze", 3)
-    idle.board.note_change(None)
+    idle.mailbox.note_change(None)
     idle.found(GOLD, SILVER, bronze)
     idle.pay_all()
-    idle.board.ask()
-    idle.board.note_change(SILVER.uuid)
+    idle.mailbox.ask()
+    idle.mailbox.note_change(SILVER.uuid)
     order = idle.order(1, bronze)
     turns = idle.pay_all()
     assert [visit.known.name for visit in turns] == ["bronze", "silver", "gold"]
@@ -130,8 +130,8 @@ def test_orders_come_first_then_descriptions_then_looks(idle: Scene) -> None:
 
 
 def test_one_visit_serves_every_wish(idle: Scene) -> None:
-    idle.board.ask()
-    idle.board.note_change(GOLD.uuid)
+    idle.mailbox.ask()
+    idle.mailbox.note_change(GOLD.uuid)
     order = idle.order(1)
     visit = idle.take()
     assert visit is not None
@@ -141,11 +141,11 @@ def test_one_visit_serves_every_wish(idle: Scene) -> None:
 
 
 def test_what_was_asked_during_a_visit_is_asked_again(idle: Scene) -> None:
-    idle.board.note_change(GOLD.uuid)
+    idle.mailbox.note_change(GOLD.uuid)
     visit = idle.take()
     assert visit is not None
     idle.clock.sleep(Seconds(0.5))
-    idle.board.ask()
+    idle.mailbox.ask()
     idle.pay(visit)
     assert "gold" in [visit.known.name for visit in idle.pay_all()]
 
@@ -155,22 +155,22 @@ def test_the_latest_order_wins(idle: Scene) -> None:
     latest = idle.order(2)
     visit = idle.take()
     assert visit is not None
-    assert visit.order == idle.board.pending(GOLD.uuid) == latest
+    assert visit.order == idle.mailbox.pending(GOLD.uuid) == latest
     idle.pay(visit)
     assert idle.take() is None
-    outcome = idle.board.outcome(GOLD.uuid)
+    outcome = idle.mailbox.outcome(GOLD.uuid)
     assert outcome is not None
     assert outcome.order == latest
-    assert idle.board.pending(GOLD.uuid) is None
+    assert idle.mailbox.pending(GOLD.uuid) is None
 
 
 def test_an_order_under_way_is_followed_by_the_next(idle: Scene) -> None:
     first = idle.order(1)
     visit = idle.take()
     assert visit is not None
-    assert idle.board.pending(GOLD.uuid) == first
+    assert idle.mailbox.pending(GOLD.uuid) == first
     second = idle.order(2)
-    assert idle.board.pending(GOLD.uuid) == second
+    assert idle.mailbox.pending(GOLD.uuid) == second
     idle.pay(visit)
     after = idle.take()
     assert after is not None
@@ -178,86 +178,86 @@ def test_an_order_under_way_is_followed_by_the_next(idle: Scene) -> None:
 
 
 def test_an_order_for_nobody_fails(idle: Scene) -> None:
-    idle.board.post(Order(1, "u-none", 1, {}, 0, None))
-    outcome = idle.board.outcome("u-none")
+    idle.mailbox.post(Order(1, "u-none", 1, {}, 0, None))
+    outcome = idle.mailbox.outcome("u-none")
     assert outcome is not None
     assert isinstance(outcome.error, Gone)
 
 
 def test_an_order_for_who_was_undefined_meanwhile_fails(idle: Scene) -> None:
     idle.order(1)
-    idle.board.note_change(None)
+    idle.mailbox.note_change(None)
     idle.found(SILVER)
     assert isinstance(idle.error(), Gone)
-    assert idle.board.pending(GOLD.uuid) is None
+    assert idle.mailbox.pending(GOLD.uuid) is None
 
 
 # Who is heard.
 
 
 def test_another_run_starts_from_nothing(idle: Scene) -> None:
-    idle.board.note_change(GOLD.uuid)
+    idle.mailbox.note_change(GOLD.uuid)
     idle.found(replace(GOLD, domid=9), SILVER)
-    view = idle.board.view.find("gold")
+    view = idle.mailbox.view.find("gold")
     assert view is not None
     assert (view.domid, view.visited) == (9, False)
 
 
 def test_what_a_visit_found_of_an_earlier_run_is_void(idle: Scene) -> None:
-    idle.board.ask()
+    idle.mailbox.ask()
     visit = idle.take()
     assert visit is not None
-    idle.board.note_change(None)
+    idle.mailbox.note_change(None)
     idle.found(replace(GOLD, domid=9), SILVER)
     idle.pay(visit, parameters={"cap": 7})
-    view = idle.board.view.domains[visit.known.uuid]
+    view = idle.mailbox.view.domains[visit.known.uuid]
     assert (view.domid, view.parameters) == (9, {})
 
 
 def test_a_domain_that_was_started_anew_is_looked_for_with_the_next_ask(idle: Scene) -> None:
-    idle.board.ask()
+    idle.mailbox.ask()
     visit = idle.take()
     assert visit is not None
     idle.pay(visit, domid=-1, problem=Gone("gold", "the domain was started anew"))
-    assert not idle.board._survey, "one that is gone again and again must not keep libvirtd busy"
-    idle.board.ask()
-    assert idle.board._survey
+    assert not idle.mailbox._survey, "one that is gone again and again must not keep libvirtd busy"
+    idle.mailbox.ask()
+    assert idle.mailbox._survey
 
 
 def test_what_an_old_link_says_is_void(idle: Scene) -> None:
-    idle.board.ask()
+    idle.mailbox.ask()
     old, visit = idle.link, idle.take()
     assert visit is not None
-    idle.board.lost(old, Transient("libvirt", "the connection ended"))
+    idle.mailbox.lost(old, Transient("libvirt", "the connection ended"))
     idle.connect(object())
-    idle.board.visited(old, visit, replace(visit.known, vcpus=64), None)
-    idle.board.surveyed(old, [])
-    idle.board.lost(old, Transient("libvirt", "again"))
-    assert idle.board.view.surveyed
-    assert idle.board.view.domains[visit.known.uuid].vcpus == 1
-    assert idle.board.take(old, AT_ONCE) is None
-    assert not idle.board.take_survey(old, AT_ONCE)
+    idle.mailbox.visited(old, visit, replace(visit.known, vcpus=64), None)
+    idle.mailbox.surveyed(old, [])
+    idle.mailbox.lost(old, Transient("libvirt", "again"))
+    assert idle.mailbox.view.surveyed
+    assert idle.mailbox.view.domains[visit.known.uuid].vcpus == 1
+    assert idle.mailbox.take(old, AT_ONCE) is None
+    assert not idle.mailbox.take_survey(old, AT_ONCE)
 
 
 def test_an_old_links_survey_does_not_hide_that_the_new_pool_hangs(idle: Scene) -> None:
     old, new = idle.link, object()
-    idle.board.employ(new)
-    idle.board.connecting(new)
+    idle.mailbox.employ(new)
+    idle.mailbox.connecting(new)
     idle.clock.sleep(Seconds(5.0))
-    assert not idle.board.take_survey(old, AT_ONCE)
-    assert idle.board.longest() == 5.0
+    assert not idle.mailbox.take_survey(old, AT_ONCE)
+    assert idle.mailbox.longest() == 5.0
 
 
 def test_what_an_old_pool_says_is_void(idle: Scene) -> None:
     old, idle.pool = idle.pool, object()
-    idle.board.employ(idle.pool)
+    idle.mailbox.employ(idle.pool)
     idle.connect(object())
-    idle.board.connecting(old)
-    idle.board.connected(old, object(), "LXC")
-    idle.board.unreachable(old, Transient("libvirt", "no"))
-    assert (idle.board.view.driver, idle.board.view.surveyed) == ("QEMU", True)
-    assert idle.board.serves(idle.link)
-    assert not idle.board.employs(old)
+    idle.mailbox.connecting(old)
+    idle.mailbox.connected(old, object(), "LXC")
+    idle.mailbox.unreachable(old, Transient("libvirt", "no"))
+    assert (idle.mailbox.view.driver, idle.mailbox.view.surveyed) == ("QEMU", True)
+    assert idle.mailbox.serves(idle.link)
+    assert not idle.mailbox.employs(old)
 
 
 def test_a_lost_link_fails_every_order_and_forgets_everything(idle: Scene) -> None:
@@ -266,13 +266,13 @@ def test_a_lost_link_fails_every_order_and_forgets_everything(idle: Scene) -> No
     assert visit is not None
     idle.order(2, SILVER)
     problem = Transient("libvirt", "the connection ended")
-    idle.board.lost(idle.link, problem)
+    idle.mailbox.lost(idle.link, problem)
     assert idle.error(GOLD) is problem
     assert idle.error(SILVER) is problem
-    assert idle.board.pending(GOLD.uuid) is None
-    assert (idle.board.view.surveyed, idle.board.view.problem) == (False, problem)
-    assert not idle.board.view.domains
-    assert idle.board.longest() == 0.0
+    assert idle.mailbox.pending(GOLD.uuid) is None
+    assert (idle.mailbox.view.surveyed, idle.mailbox.view.problem) == (False, problem)
+    assert not idle.mailbox.view.domains
+    assert idle.mailbox.longest() == 0.0
     idle.order(3)
     assert idle.error(GOLD) is problem
 
@@ -280,15 +280,15 @@ def test_a_lost_link_fails_every_order_and_forgets_everything(idle: Scene) -> No
 def test_what_an_earlier_pool_began_is_in_doubt(idle: Scene) -> None:
     idle.order(1)
     assert idle.take() is not None
-    idle.board.employ(object())
+    idle.mailbox.employ(object())
     assert isinstance(idle.error(), Transient)
     assert "in doubt" in str(idle.error())
 
 
 def test_to_employ_nobody_ends_it(idle: Scene) -> None:
-    idle.board.employ(None)
-    assert not idle.board.employs(idle.pool)
-    assert not idle.board.take_survey(idle.link, AT_ONCE)
+    idle.mailbox.employ(None)
+    assert not idle.mailbox.employs(idle.pool)
+    assert not idle.mailbox.take_survey(idle.link, AT_ONCE)
     assert idle.take() is None
 
 
@@ -303,35 +303,35 @@ class Crowd(Scene):
     def __init__(self, domains: int) -> None:
         super().__init__()
         self.every = [DomainView(f"u-{n}", f"vr{n}", n) for n in range(domains)]
-        self.board.note_change(None)
+        self.mailbox.note_change(None)
         self.found(*self.every)
         self.pay_all()
         self.clock.sleep(Seconds(1.0))
-        assert self.board.add_workers(self.link) == WORKERS
+        assert self.mailbox.add_workers(self.link) == WORKERS
 
-    def hang(self, visits: int) -> list[Visit]:
+    def hang(self, visits: int) -> list[Operation]:
         """Begin so many visits, and let them become overdue."""
-        self.board.ask()
+        self.mailbox.ask()
         begun = [visit for _ in range(visits) if (visit := self.take()) is not None]
         assert len(begun) == visits
         self.clock.sleep(LATE)
         return begun
 
-    def give_up(self, visits: list[Visit]) -> None:
+    def give_up(self, visits: list[Operation]) -> None:
         self.clock.sleep(DEADLINE)
         names = {visit.known.name for visit in visits}
-        assert set(self.board.give_up(DEADLINE)) == names
+        assert set(self.mailbox.give_up(DEADLINE)) == names
 
 
 def test_a_hand_that_is_held_up_is_replaced_and_leaves_when_it_comes_back() -> None:
     crowd = Crowd(1)
     [visit] = crowd.hang(1)
-    assert crowd.board.add_workers(crowd.link) == 1
-    assert crowd.board.add_workers(crowd.link) == 0
-    assert crowd.board.keeps_worker(crowd.link)
+    assert crowd.mailbox.add_workers(crowd.link) == 1
+    assert crowd.mailbox.add_workers(crowd.link) == 0
+    assert crowd.mailbox.keeps_worker(crowd.link)
     crowd.pay(visit)
-    assert not crowd.board.keeps_worker(crowd.link)
-    assert crowd.board.keeps_worker(crowd.link)
+    assert not crowd.mailbox.keeps_worker(crowd.link)
+    assert crowd.mailbox.keeps_worker(crowd.link)
 
 
 @pytest.mark.parametrize(
@@ -342,20 +342,20 @@ def test_where_all_hands_hang_each_domain_that_waits_gets_one_of_its_own(
 ) -> None:
     crowd = Crowd(domains)
     crowd.hang(WORKERS)
-    assert crowd.board.add_workers(crowd.link) == workers
+    assert crowd.mailbox.add_workers(crowd.link) == workers
 
 
 def test_the_last_free_hand_is_for_those_that_have_answered_meanwhile() -> None:
     crowd = Crowd(3)
     [hanging] = crowd.hang(1)
-    crowd.board._workers = MOST_WORKERS
-    crowd.board._idle = 1  # another worker waits, too
+    crowd.mailbox._workers = MOST_WORKERS
+    crowd.mailbox._idle = 1  # another worker waits, too
     answered = crowd.take()
     assert answered is not None
     crowd.pay(answered)
-    crowd.board._idle = 0
+    crowd.mailbox._idle = 0
     assert crowd.take() is None, "the third may hang as well"
-    crowd.board.ask()
+    crowd.mailbox.ask()
     again = crowd.take()
     assert again is not None
     assert again.known.uuid == answered.known.uuid
@@ -369,11 +369,11 @@ def test_the_last_free_hand_is_for_those_that_have_answered_meanwhile() -> None:
 def test_slow_domains_get_some_of_the_hands_only() -> None:
     crowd = Crowd(WORKERS + 2)
     quick = crowd.every[-1]
-    crowd.board.want(lambda view: view.uuid != quick.uuid)
+    crowd.mailbox.want(lambda view: view.uuid != quick.uuid)
     for visit in crowd.hang(WORKERS + 1):
         crowd.pay(visit)
-    crowd.board.want(lambda _view: True)
-    crowd.board.ask()
+    crowd.mailbox.want(lambda _view: True)
+    crowd.mailbox.ask()
     taken = [visit.known.uuid for _ in range(WORKERS + 2) if (visit := crowd.take()) is not None]
     assert quick.uuid in taken
     assert len(taken) == SLOW_AT_ONCE + 1
@@ -384,30 +384,30 @@ def test_a_visit_that_is_given_up_fails_its_order_and_is_void() -> None:
     [gold] = crowd.every
     crowd.order(1, gold)
     [visit] = crowd.hang(1)
-    assert crowd.board.give_up(DEADLINE) == ()
+    assert crowd.mailbox.give_up(DEADLINE) == ()
     crowd.give_up([visit])
     assert "in doubt" in str(crowd.error(gold))
-    assert "hang" in str(crowd.board.view.domains[gold.uuid].problem)
-    assert crowd.board.in_doubt(gold.uuid)
-    assert not crowd.board.hears(crowd.link, visit)
+    assert "hang" in str(crowd.mailbox.view.domains[gold.uuid].problem)
+    assert crowd.mailbox.in_doubt(gold.uuid)
+    assert not crowd.mailbox.hears(crowd.link, visit)
     crowd.pay(visit, vcpus=64)
     assert "in doubt" in str(crowd.error(gold))
-    assert crowd.board.view.domains[gold.uuid].vcpus == 1
-    assert not crowd.board.in_doubt(gold.uuid)
+    assert crowd.mailbox.view.domains[gold.uuid].vcpus == 1
+    assert not crowd.mailbox.in_doubt(gold.uuid)
 
 
 def test_a_domain_has_one_call_under_way_at_most_whatever_becomes_of_its_connection() -> None:
     crowd = Crowd(2)
     [visit] = crowd.hang(1)
     crowd.give_up([visit])
-    crowd.board.employ(crowd.pool)
+    crowd.mailbox.employ(crowd.pool)
     crowd.connect(object())
-    crowd.board.note_change(None)
+    crowd.mailbox.note_change(None)
     crowd.found(*crowd.every)
     crowd.order(1, visit.known)
-    crowd.board.ask()
+    crowd.mailbox.ask()
     assert visit.known.uuid not in {paid.known.uuid for paid in crowd.pay_all()}
-    crowd.board.visited(object(), visit, replace(visit.known, problem=None), None)
+    crowd.mailbox.visited(object(), visit, replace(visit.known, problem=None), None)
     assert visit.known.uuid in {paid.known.uuid for paid in crowd.pay_all()}
 
 
@@ -415,8 +415,8 @@ def test_a_visit_that_ends_without_an_answer_is_followed_after_a_rest() -> None:
     crowd = Crowd(1)
     [visit] = crowd.hang(1)
     crowd.give_up([visit])
-    crowd.board.ended(visit)
-    crowd.board.ask()
+    crowd.mailbox.ended(visit)
+    crowd.mailbox.ask()
     assert crowd.take() is None
     crowd.clock.sleep(Seconds(BACKOFF_S[0]))
     assert crowd.take() is not None
@@ -425,22 +425,22 @@ def test_a_visit_that_ends_without_an_answer_is_followed_after_a_rest() -> None:
 def test_a_slow_answer_has_nobody_asked_earlier() -> None:
     crowd = Crowd(2)
     [visit] = crowd.hang(1)
-    crowd.board._asked = {visit.known.uuid: crowd.board._asked[visit.known.uuid]}
-    before = crowd.board.answer_time
+    crowd.mailbox._asked = {visit.known.uuid: crowd.mailbox._asked[visit.known.uuid]}
+    before = crowd.mailbox.answer_time
     crowd.pay(visit)
-    assert crowd.board.answer_time == before
+    assert crowd.mailbox.answer_time == before
 
 
 def test_a_visit_that_its_connection_ended_holds_nothing(idle: Scene) -> None:
     order = idle.order(1)
     visit = idle.take()
     assert visit is not None
-    idle.board.ended(visit)
-    outcome = idle.board.outcome(GOLD.uuid)
+    idle.mailbox.ended(visit)
+    outcome = idle.mailbox.outcome(GOLD.uuid)
     assert outcome is not None
     assert outcome.order == order
     assert isinstance(outcome.error, Transient)
-    idle.board.lost(idle.link, Transient("libvirt", "the connection ended"))
+    idle.mailbox.lost(idle.link, Transient("libvirt", "the connection ended"))
     idle.connect(object())
     assert "gold" in [paid.known.name for paid in idle.pay_all()]
 
@@ -449,46 +449,46 @@ def test_a_visit_that_its_connection_ended_holds_nothing(idle: Scene) -> None:
 
 
 def test_who_is_asked_in_vain_is_noticed(idle: Scene) -> None:
-    assert idle.board.unanswered(GOLD.uuid) == 0.0
-    idle.board.ask()
+    assert idle.mailbox.unanswered(GOLD.uuid) == 0.0
+    idle.mailbox.ask()
     idle.clock.sleep(Seconds(1.0))
-    idle.board.ask()
+    idle.mailbox.ask()
     idle.clock.sleep(Seconds(1.0))
-    assert idle.board.unanswered(GOLD.uuid) == 2.0
+    assert idle.mailbox.unanswered(GOLD.uuid) == 2.0
     idle.pay_all()
-    assert idle.board.unanswered(GOLD.uuid) == 0.0
+    assert idle.mailbox.unanswered(GOLD.uuid) == 0.0
 
 
 def test_an_order_that_hangs_makes_its_domain_unanswered(idle: Scene) -> None:
-    idle.board.resting(idle.pool)
+    idle.mailbox.resting(idle.pool)
     idle.order(1)
     assert idle.take() is not None
     idle.clock.sleep(Seconds(3.0))
-    assert idle.board.unanswered(GOLD.uuid) == 3.0
-    assert idle.board.longest() == 0.0, "it is the domain that hangs, not the connection"
-    assert idle.board.unanswered(SILVER.uuid) == 0.0
+    assert idle.mailbox.unanswered(GOLD.uuid) == 3.0
+    assert idle.mailbox.longest() == 0.0, "it is the domain that hangs, not the connection"
+    assert idle.mailbox.unanswered(SILVER.uuid) == 0.0
 
 
 def test_a_survey_that_hangs_is_work_too(idle: Scene) -> None:
-    idle.board.note_change(None)
-    assert idle.board.take_survey(idle.link, AT_ONCE)
+    idle.mailbox.note_change(None)
+    assert idle.mailbox.take_survey(idle.link, AT_ONCE)
     idle.clock.sleep(Seconds(4.0))
-    assert idle.board.longest() == 4.0
-    idle.board.surveyed(idle.link, [GOLD, SILVER])
+    assert idle.mailbox.longest() == 4.0
+    idle.mailbox.surveyed(idle.link, [GOLD, SILVER])
 
 
 def test_answers_are_timed_from_the_asking_and_the_worst_fades(idle: Scene) -> None:
     def ask(took: float) -> float:
-        idle.board.ask()
+        idle.mailbox.ask()
         idle.clock.sleep(Seconds(took))
         idle.pay_all()
-        return idle.board.answer_time
+        return idle.mailbox.answer_time
 
     assert ask(0.4) == pytest.approx(0.4)
     assert ask(0.1) == pytest.approx(0.4 * ANSWER_MEMORY**2)  # two domains answered
     for _ in range(50):
         ask(0.1)
-    assert idle.board.answer_time == pytest.approx(0.1)
+    assert idle.mailbox.answer_time == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize(
@@ -502,20 +502,20 @@ def test_answers_are_timed_from_the_asking_and_the_worst_fades(idle: Scene) -> N
 def test_the_version_counts_what_changes_who_owns_which_interface(
     idle: Scene, change: dict[str, object], counts: bool
 ) -> None:
-    idle.board.ask()
-    visit, before = idle.take(), idle.board.version
+    idle.mailbox.ask()
+    visit, before = idle.take(), idle.mailbox.version
     assert visit is not None
     idle.pay(visit, **change)
-    assert (idle.board.version > before) is counts
+    assert (idle.mailbox.version > before) is counts
 
 
 def test_a_hand_that_hangs_while_it_opens_its_connection_counts_as_work(idle: Scene) -> None:
-    idle.board.resting(idle.pool)
-    idle.board.opening(idle.link, 0)
+    idle.mailbox.resting(idle.pool)
+    idle.mailbox.opening(idle.link, 0)
     idle.clock.sleep(20.0)
-    assert idle.board.longest() == 20.0
-    idle.board.opened(idle.link, 0)
-    assert idle.board.longest() == 0.0
+    assert idle.mailbox.longest() == 20.0
+    idle.mailbox.opened(idle.link, 0)
+    assert idle.mailbox.longest() == 0.0
 
 
 def test_an_order_not_begun_hands_on_what_it_expected_to_the_cap_that_replaces_it() -> None:
@@ -538,12 +538,12 @@ def test_an_order_that_was_overtaken_takes_the_next_along(scene: Scene, release:
     assert visit.order is not None
     following = scene.order(2) if release else scene.order(2, mark=original)
     overtaken = Outcome(visit.order, Overtaken("gold", "changed just now"), Seconds(0.1))
-    scene.board.visited(scene.link, visit, visit.known, overtaken)
-    outcome = scene.board.outcome(GOLD.uuid)
+    scene.mailbox.visited(scene.link, visit, visit.known, overtaken)
+    outcome = scene.mailbox.outcome(GOLD.uuid)
     assert outcome is not None
     assert outcome.order == following
     assert outcome.error is (None if release else overtaken.error)
-    assert scene.board.pending(GOLD.uuid) is None
+    assert scene.mailbox.pending(GOLD.uuid) is None
 
 
 def test_a_release_expects_nothing() -> None:
@@ -559,7 +559,7 @@ def test_a_release_expects_nothing() -> None:
 
 
 def survey_again(scene: Scene, *found: DomainView) -> None:
-    scene.board.note_change(None)
+    scene.mailbox.note_change(None)
     scene.found(*found)
 
 
@@ -571,7 +571,7 @@ def test_what_became_of_an_order_is_told_once_its_domain_is_gone_and_then_forgot
     survey_again(scene, SILVER)
     assert isinstance(scene.error(), Gone)
     survey_again(scene, SILVER)
-    assert scene.board.outcome(GOLD.uuid) is None
+    assert scene.mailbox.outcome(GOLD.uuid) is None
 
 
 def test_a_domain_that_is_gone_leaves_no_quarantine_to_the_next_of_its_uuid(scene: Scene) -> None:
@@ -580,10 +580,10 @@ def test_a_domain_that_is_gone_leaves_no_quarantine_to_the_next_of_its_uuid(scen
     visit = scene.take()
     assert visit is not None
     scene.clock.sleep(Seconds(20.0))
-    scene.board.give_up(Seconds(15.0))
+    scene.mailbox.give_up(Seconds(15.0))
     survey_again(scene, SILVER)
-    assert scene.board.in_doubt(GOLD.uuid), "its call is under way still"
-    scene.board.ended(visit)
+    assert scene.mailbox.in_doubt(GOLD.uuid), "its call is under way still"
+    scene.mailbox.ended(visit)
     for _ in range(2):
         survey_again(scene, SILVER)
     survey_again(scene, GOLD, SILVER)

@@ -1,4 +1,4 @@
-"""The keeper: what the leader saw is written once, whatever the database does meanwhile."""
+"""The history writer: what the leader saw is written once, whatever the database does meanwhile."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ import pytest
 from history_rig import BEGAN, ToldHost, report
 from store_values import host, promise
 
-from policer.decide.telemetry import Sight
+from policer.decide.telemetry import HostTelemetry
 from policer.errors import StoreGone
 from policer.fleet.live import HostLive
 from policer.history.chunks import POINTS
@@ -16,7 +16,7 @@ from policer.history.packing import unpacked
 from policer.history.point import Point, added
 from policer.history.retention import Retention
 from policer.recording import writer as module
-from policer.recording.writer import Keeper
+from policer.recording.writer import HistoryWriter
 from policer.store import Store
 
 pytest_plugins = ["store_rig"]
@@ -26,25 +26,25 @@ DAYS = (date(2026, 9, 1), date(2026, 10, 1))
 
 
 class Policer:
-    """One policer's keeper, and a host that it hears; it leads from the beginning."""
+    """The history writer of a policer, and a host that it hears; it leads from the beginning."""
 
     def __init__(self, store: Store, *, wall: float = BEGAN) -> None:
         self.leads, self.wall = True, wall
         retention = Retention(seconds_s=86_400)
-        self.keeper = Keeper(store, lambda: self.leads, retention, lambda: self.wall)
+        self.history_writer = HistoryWriter(store, lambda: self.leads, retention, lambda: self.wall)
         self.told = ToldHost(self._hear, {"r1": GUARANTEE}, wall=wall)
 
-    def _hear(self, live: HostLive, sight: Sight, wall: float) -> None:
+    def _hear(self, live: HostLive, telemetry: HostTelemetry, wall: float) -> None:
         self.wall = wall
         if self.leads:
-            self.keeper.heard(live, sight)
+            self.history_writer.heard(live, telemetry)
 
     def see(self, seconds: int) -> None:
         """Hear a tick a second, and take over what is complete now and then."""
         for _ in range(seconds):
             self.told.hear(report("r1", 100.0, 100.0))
             if round(self.wall) % 5 == 0:
-                self.keeper.collect()
+                self.history_writer.collect()
 
 
 @pytest.fixture
@@ -77,20 +77,20 @@ def of_days(store: Store) -> float:
 def test_all_that_was_seen_is_written(filled: Store) -> None:
     policer = Policer(filled)
     epoch = taken(filled)
-    policer.keeper.lead(epoch, epoch)
+    policer.history_writer.lead(epoch, epoch)
     policer.see(125)
-    policer.keeper.flush()
+    policer.history_writer.flush()
     assert 115 <= written(filled).data_s <= 125
-    policer.keeper.close()
+    policer.history_writer.close()
     assert written(filled).data_s == written(filled, 60).data_s == of_days(filled) == 125.0
-    assert (policer.keeper.waiting, policer.keeper.dropped) == (0, 0)
+    assert (policer.history_writer.waiting, policer.history_writer.dropped) == (0, 0)
 
 
 def test_to_write_again_changes_nothing(filled: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """A connection that is lost at the end of a transaction leaves the writer in doubt."""
     policer, real = Policer(filled), filled.history.put
     epoch = taken(filled)
-    policer.keeper.lead(epoch, epoch)
+    policer.history_writer.lead(epoch, epoch)
 
     def in_doubt(*given: object) -> bool:
         real(*given)  # type: ignore[arg-type]  # passed on as it came
@@ -100,8 +100,8 @@ def test_to_write_again_changes_nothing(filled: Store, monkeypatch: pytest.Monke
         policer.see(10)
         with monkeypatch.context() as patch:
             patch.setattr(filled.history, "put", in_doubt)
-            policer.keeper.flush()
-    policer.keeper.close()
+            policer.history_writer.flush()
+    policer.history_writer.close()
     assert written(filled).data_s == written(filled, 60).data_s == of_days(filled) == 100.0
 
 
@@ -110,14 +110,14 @@ def test_nothing_is_lost_while_the_database_is_away_for_a_while(
 ) -> None:
     policer = Policer(filled)
     epoch = taken(filled)
-    policer.keeper.lead(epoch, epoch)
+    policer.history_writer.lead(epoch, epoch)
     with gone(filled, monkeypatch):
         for _ in range(30):
             policer.see(20)
-            policer.keeper.flush()
-    policer.keeper.close()
+            policer.history_writer.flush()
+    policer.history_writer.close()
     assert written(filled).data_s == of_days(filled) == 600.0
-    assert policer.keeper.dropped == 0
+    assert policer.history_writer.dropped == 0
 
 
 def test_memory_is_bounded_while_the_database_is_away(
@@ -126,13 +126,13 @@ def test_memory_is_bounded_while_the_database_is_away(
     monkeypatch.setattr(module, "MOST_BYTES", 600)
     policer = Policer(filled)
     epoch = taken(filled)
-    policer.keeper.lead(epoch, epoch)
+    policer.history_writer.lead(epoch, epoch)
     with gone(filled, monkeypatch):
         policer.see(600)
-        policer.keeper.flush()
-        assert policer.keeper.waiting < 30
-    policer.keeper.close()
-    assert (lost := policer.keeper.dropped) > 0
+        policer.history_writer.flush()
+        assert policer.history_writer.waiting < 30
+    policer.history_writer.close()
+    assert (lost := policer.history_writer.dropped) > 0
     assert 600.0 - 10.0 * lost <= written(filled).data_s < 600.0
     assert of_days(filled) == 600.0  # sums, which need no more room the longer they wait
 
@@ -142,64 +142,64 @@ def test_what_two_leaders_see_is_counted_once(filled: Store) -> None:
     first, second = Policer(filled), Policer(filled)
     second.leads = False
     epoch = taken(filled)
-    first.keeper.lead(epoch, epoch)
+    first.history_writer.lead(epoch, epoch)
     for policer in (first, second):
         policer.see(100)
-    first.keeper.collect()
-    first.keeper.flush()
+    first.history_writer.collect()
+    first.history_writer.flush()
     before = written(filled).data_s, of_days(filled)
     following = taken(filled, "ben")
     second.leads = True
-    second.keeper.lead(following, following)
+    second.history_writer.lead(following, following)
     for policer in (first, second):
         policer.see(100)
-        policer.keeper.close()
+        policer.history_writer.close()
     assert written(filled).data_s == before[0] + 100.0
     assert of_days(filled) == before[1] + 100.0
     third = taken(filled)
-    first.keeper.lead(third, third)
-    first.keeper.close()
+    first.history_writer.lead(third, third)
+    first.history_writer.close()
     assert written(filled).data_s == before[0] + 100.0
-    assert first.keeper.dropped > 0
+    assert first.history_writer.dropped > 0
 
 
 def test_a_leader_that_was_in_doubt_goes_on_where_nobody_else_led(filled: Store) -> None:
     policer = Policer(filled)
     epoch = taken(filled)
-    policer.keeper.lead(epoch, epoch)
+    policer.history_writer.lead(epoch, epoch)
     policer.see(50)
     policer.leads = False
-    policer.keeper.flush()
+    policer.history_writer.flush()
     assert written(filled).data_s == 0.0
     again = taken(filled)
     policer.leads = True
-    policer.keeper.lead(epoch, again)
+    policer.history_writer.lead(epoch, again)
     policer.see(50)
-    policer.keeper.close()
+    policer.history_writer.close()
     assert written(filled).data_s == of_days(filled) == 100.0
 
 
 def test_what_is_not_to_be_kept_is_not_written(filled: Store) -> None:
     policer = Policer(filled)
-    policer.keeper.retention = Retention(seconds_s=0, minutes_days=0)
+    policer.history_writer.retention = Retention(seconds_s=0, minutes_days=0)
     epoch = taken(filled)
-    policer.keeper.lead(epoch, epoch)
+    policer.history_writer.lead(epoch, epoch)
     policer.see(100)
-    policer.keeper.close()
+    policer.history_writer.close()
     assert written(filled) == written(filled, 60) == Point()
     assert of_days(filled) == 100.0
 
 
 def test_the_leader_removes_what_is_old(filled: Store) -> None:
     policer = Policer(filled)
-    policer.keeper.retention = Retention(seconds_s=60)
+    policer.history_writer.retention = Retention(seconds_s=60)
     epoch = taken(filled)
-    policer.keeper.lead(epoch, epoch)
+    policer.history_writer.lead(epoch, epoch)
     for _ in range(12):
         policer.see(50)
-        policer.keeper.flush()
+        policer.history_writer.flush()
     assert written(filled).data_s <= 60 + module.PRUNE_EVERY_S + 10
-    policer.keeper.close()
+    policer.history_writer.close()
     assert written(filled, 60).data_s == 600.0
 
 
@@ -211,8 +211,8 @@ def test_a_bug_in_the_history_stops_no_tick(
 
     policer = Policer(filled)
     epoch = taken(filled)
-    policer.keeper.lead(epoch, epoch)
-    monkeypatch.setattr(policer.keeper._recorder, "heard", bug)
+    policer.history_writer.lead(epoch, epoch)
+    monkeypatch.setattr(policer.history_writer._recorder, "heard", bug)
     policer.see(50)
     assert capsys.readouterr().out.count("a tick was not recorded") == 1
 

@@ -1,4 +1,4 @@
-"""Sight, for any messages in any order: nothing old is believed, and nothing impossible."""
+"""Telemetry of a host, from any messages: nothing old or impossible is believed."""
 
 import math
 
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from policer_plant import report_of
 
 from policer.contracts.contract import MAX_PPS
-from policer.decide.telemetry import BEYOND, REBOOT_S, Sight, seen
+from policer.decide.telemetry import BEYOND, REBOOT_S, HostTelemetry, seen
 from xtc.wire import Report, Telemetry
 
 CAPACITY = 1e5
@@ -39,33 +39,33 @@ def possible(report: Report) -> bool:
 
 @given(histories)
 def test_what_is_kept_is_possible_and_in_order(history: list[tuple[float, Telemetry]]) -> None:
-    now, sight = 0.0, Sight()
+    now, telemetry = 0.0, HostTelemetry()
     for passed, message in history:
         now += passed
-        after = seen(sight, message, now, CAPACITY)
+        after = seen(telemetry, message, now, CAPACITY)
         assert math.isfinite(after.host_clock)
         assert all(possible(report) for report in after.routers.values())
         total = sum(report.throughput_pps or 0.0 for report in after.routers.values())
         assert total <= BEYOND * CAPACITY
-        back = after.host_clock < sight.host_clock
-        silent = sight.heard_at is None or now - sight.heard_at >= REBOOT_S
+        back = after.host_clock < telemetry.host_clock
+        silent = telemetry.heard_at is None or now - telemetry.heard_at >= REBOOT_S
         assert not back or silent
-        if after.routers is not sight.routers:
-            assert message.at > sight.host_clock or silent
-        sight = after
+        if after.routers is not telemetry.routers:
+            assert message.at > telemetry.host_clock or silent
+        telemetry = after
 
 
 @given(histories)
 def test_whatever_was_heard_a_host_that_speaks_sense_is_soon_believed(
     history: list[tuple[float, Telemetry]],
 ) -> None:
-    now, sight = 0.0, Sight()
+    now, telemetry = 0.0, HostTelemetry()
     for passed, message in history:
         now += passed
-        sight = seen(sight, message, now, CAPACITY)
+        telemetry = seen(telemetry, message, now, CAPACITY)
     for second in range(8):
         now += 1.0
-        sight = seen(sight, Telemetry(200.0 + second, second, ()), now, CAPACITY)
-    assert sight.reachable(now)
-    assert sight.distrust == ""
-    assert sight.host_clock == 207.0
+        telemetry = seen(telemetry, Telemetry(200.0 + second, second, ()), now, CAPACITY)
+    assert telemetry.reachable(now)
+    assert telemetry.distrust == ""
+    assert telemetry.host_clock == 207.0
