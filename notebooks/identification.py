@@ -111,7 +111,7 @@ plt.show()
 #   means: at most 73.1 with all 100 kp/s forwarded.
 #
 # So Eq. 1 comes from one-second samples of other runs, with other weights. Their R² also has it
-# easier: y(k) helps to foretell y(k+1), and a steady line has no y(k). Table 1's own line is
+# easier: y(k) helps to predict y(k+1), and a steady line has no y(k). Table 1's own line is
 # steeper: the printed slope lies below its 95 % interval. We keep the printed parameters in
 # `models/hosts/paper.toml` beside Table 1's points; the default law uses the points.
 

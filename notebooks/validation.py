@@ -37,7 +37,7 @@ from models import HostModel, ThroughputCurve, load_host, paper_host
 from training.design.expect import expected, fixed_cap, smallest_held
 from training.design.gains import design
 from training.design.host_model import b_of, host_model, lag_of
-from training.design.validate import foretell, judged, outcome, validate
+from training.design.validate import judged, outcome, predict, validate
 from training.fit.fit import fit
 from training.recording.recording import read_csv
 from training.report.plots import draw_lines
@@ -186,7 +186,7 @@ def slower(host: HostModel, share: float) -> HostModel:
 hosts = {"as measured": model, "25 % slower": slower(model, 0.25)}
 for name, plant in hosts.items():
     for goal in goals:
-        ahead = foretell(model, model, goal, samples=40, period=1.0)
+        ahead = predict(model, model, goal, samples=40, period=1.0)
         steps = simulated(plant, goal)
         rates, caps = [s.throughput_pps for s in steps], [s.cap for s in steps]
         one = judged(goal, ahead, outcome(rates, caps, goal, 1.0))
@@ -237,7 +237,7 @@ else:
 # %%
 if missing:
     print(f"no lab here ({'; '.join(missing)}): foretold alone")
-    pairs = [(goal, foretell(model, model, goal, samples=15, period=0.5), None) for goal in goals]
+    pairs = [(goal, predict(model, model, goal, samples=15, period=0.5), None) for goal in goals]
 else:
     with (
         TemporaryDirectory() as state,

@@ -6,7 +6,7 @@ from typing import Final
 KINDS: Final[Mapping[str, str]] = {
     "back": "a host that was gone is heard again",
     "behaves": "a router no longer misbehaves",
-    "brake": "ladders are stopped, since too many routers would be punished at once",
+    "brake": "ladders are stopped, since too many routers would be punished at the same time",
     "brake_off": "ladders go on",
     "distrusted": "what a host says cannot be",
     "engaged": "a host is contended: its routers are held",

@@ -202,7 +202,7 @@ class Story:
         with Live(
             console=self._console, auto_refresh=False, transient=not self._console.is_terminal
         ) as live:
-            calm = self._watch(live, CALM_S, "calm: nobody is held")
+            calm = self._watch(live, CALM_S, "calm: no router is held")
             self._offer_bronze(FLOOD)
             flooded = time.monotonic()
             words = f"bronze is flooded with {format_rate(self._stage.scale * FLOOD)}"

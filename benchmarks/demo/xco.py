@@ -58,7 +58,7 @@ def story(xco: XcoRig, watch: Watcher, pace: float) -> None:
             host: stack.enter_context(roles.send_stream(fabric.place(host), to))
             for host in (*mixed, *alone)
         }
-        watch.phase("five TCP streams, nobody coordinates")
+        watch.phase("five TCP streams without coordination")
         watch.wait(6 * pace)
         watch.phase("two of the five send UDP messages: collapse")
         for host in mixed:

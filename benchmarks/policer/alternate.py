@@ -84,7 +84,7 @@ class Pair:
                 if known["leading"] and known["epoch"] > above:
                     return name, int(known["epoch"])
             time.sleep(LOOK_EVERY_S)
-        raise RuntimeError("nobody leads:\n" + "\n".join(p.log for p in self._running.values()))
+        raise RuntimeError("no policer leads:\n" + "\n".join(p.log for p in self._running.values()))
 
     def until_held(self, hosts: int) -> None:
         """Wait until the leader holds the routers of all hosts, and polices them."""
@@ -194,7 +194,7 @@ def _proofs(options: argparse.Namespace) -> Iterator[Proof]:
 
 def _print(proof: Proof) -> None:
     table = Table(box=None, header_style="bold", title=proof.database, title_justify="left")
-    for heading in ("killed", "epoch", "nobody leads", "first host obeys", "all obey"):
+    for heading in ("killed", "epoch", "no leader", "first host obeys", "all obey"):
         table.add_column(heading, justify="right")
     for kill in proof.kills:
         times = kill.without_s, kill.obeyed_s, kill.all_obeyed_s

@@ -407,7 +407,7 @@ def _print(found: dict[str, Any]) -> None:
         ("restored_s", "flood to guarantee restored"),
         ("held_s", "flood to setpoints"),
         ("limited_s", "flood to limiter"),
-        ("released_s", "policer killed to everything let go"),
+        ("released_s", "policer killed to all routers released"),
     ):
         console.print(f"{words}: {_spread([reaction[name] for reaction in reactions])}")
     published = TTL_S + 1.0

@@ -192,7 +192,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--runs", type=int, default=5, help="of each setpoint")
-    parser.add_argument("--full", type=int, default=2, help="of them, with a fixed cap beside")
+    parser.add_argument("--full", type=int, default=2, help="of them, compared with a fixed cap")
     parser.add_argument("--kind", choices=tuple(RATES), action="append")
     parser.add_argument("--share", type=float, action="append")
     options = parser.parse_args()

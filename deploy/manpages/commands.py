@@ -62,7 +62,7 @@ POLICER = Program(
     },
     signals={
         "SIGTERM, SIGINT": "ends the policer; what it told the daemons ends with its leases",
-        "SIGHUP": "reads the settings anew; those of `[server]`, `[store]`, `[link]` and "
+        "SIGHUP": "reads the settings again; those of `[server]`, `[store]`, `[link]` and "
         "`[lease]` take effect at the next start",
     },
     see=(("policer.toml", 5), ("xtc", 8)),
@@ -87,7 +87,7 @@ XCO = Program(
     signals={
         "SIGTERM, SIGINT": "ends the controller, whose hosts then keep to their safe shares, or "
         "the coordinator, whose host's traffic then flows unshaped",
-        "SIGHUP": "has the controller read settings and topology anew",
+        "SIGHUP": "has the controller read settings and topology again",
     },
     see=(("xco.toml", 5), ("xtc", 8), ("policer", 8)),
 )

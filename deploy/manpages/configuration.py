@@ -17,7 +17,7 @@ SYNTAX = (
     "that is not listed here is an error, and so is a value of the wrong type."
 )
 RELOAD = (
-    "SIGHUP to the daemon (`systemctl reload xtc`) reads the `[router]` tables anew; the others "
+    "SIGHUP to the daemon (`systemctl reload xtc`) reads the `[router]` tables again; the others "
     "take effect at the start."
 )
 _HEADING = re.compile(r"^#+ `\[?(?P<table>[\w.]+)\]?`")

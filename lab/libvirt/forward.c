@@ -3,7 +3,7 @@
  * forward IF0 ROUTER0 NEXT0 IF1 ROUTER1 NEXT1
  *
  * What arrives for ROUTERn at IFn leaves by the other interface, for that side's NEXT. The TTL goes
- * down and the header's checksum is mended (RFC 1624), as a router must (RFC 1812, section 5.3.1).
+ * down and the header's checksum is updated (RFC 1624), as a router must (RFC 1812, section 5.3.1).
  * It is one process on packet sockets (packet(7)), so that a CPU quota throttles it.
  */
 #define _GNU_SOURCE

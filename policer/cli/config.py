@@ -88,7 +88,7 @@ def show(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
 @app.command()
 def keys(
     directory: Annotated[Path, typer.Argument(help="Where the two key files go.")],
-    name: Annotated[str, typer.Argument(help="Whose they are.")] = "policer",
+    name: Annotated[str, typer.Argument(help="Base name of the key files.")] = "policer",
     json: Json = False,
 ) -> None:
     """Make the policer's CURVE key pair, for daemons on TCP; existing keys stay."""

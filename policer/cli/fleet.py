@@ -38,7 +38,7 @@ def _lead_rows(known: Any) -> list[tuple[str, str]]:
     hosts = ", ".join(known["braked_hosts"])
     return [
         ("this policer leads", leads if not known["problem"] else f"not known: {known['problem']}"),
-        ("who leads", known["holder"] or "nobody, as far as is known"),
+        ("who leads", known["holder"] or "no leader known"),
         ("epoch", str(known["epoch"])),
         ("brake", "on: no ladder is climbed" if known["braked"] else "off"),
         ("brakes of hosts", f"on: {hosts}" if hosts else "off"),

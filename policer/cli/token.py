@@ -55,7 +55,9 @@ class Scope(StrEnum):
 
 @app.command()
 def add(
-    name: Annotated[str, typer.Argument(help="Whose it is; shown in the audit log.")],
+    name: Annotated[
+        str, typer.Argument(help="Name of the token's user or program; shown in the audit log.")
+    ],
     scope: Annotated[Scope, typer.Option(help="Each includes those before it.")],
     expires: Annotated[str | None, typer.Option(help="After how long, such as 90d.")] = None,
     host: Hosts = None,
@@ -74,7 +76,7 @@ def add(
         return
     limits = f", limited to {in_words(reach)}" if reach.limited else ""
     typer.echo(
-        f"token {row.id} of {row.name} ({scope}{limits}): nobody can read it again", err=True
+        f"token {row.id} of {row.name} ({scope}{limits}): it cannot be shown again", err=True
     )
     typer.echo(secret)
 

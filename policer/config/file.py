@@ -1,4 +1,4 @@
-"""Reads the settings; every mistake is named by file and field, with a way to mend it."""
+"""Reads the settings; every mistake is named by file and field, with the fix."""
 
 import difflib
 import ipaddress
@@ -71,7 +71,7 @@ def parse_settings(text: str, source: Path = Path("settings")) -> Settings:
     try:
         tables = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # ValueError: TOMLDecodeError, or a huge number
-        raise SettingsError(str(source), f"not TOML: {error}", "mend that line") from error
+        raise SettingsError(str(source), f"not TOML: {error}", "correct that line") from error
     try:
         settings = msgspec.convert(tables, Settings)
     except msgspec.ValidationError as error:
@@ -161,7 +161,7 @@ def _of_oidc(oidc: OidcSection) -> Iterator[tuple[str, str, str]]:
     if oidc.jwks_url is not None and oidc.jwks_file is not None:
         yield "oidc.jwks_file", "there is oidc.jwks_url as well", "give one of the two"
     if not oidc.grants:
-        yield "oidc.grants", "missing: nobody may do anything", "add [[oidc.grants]]"
+        yield "oidc.grants", "missing: no user has access", "add [[oidc.grants]]"
     yield from _of_grants(oidc.grants)
 
 

@@ -93,7 +93,7 @@ class Metrics:
             self.webhooks.labels(outcome)
         self.dead_letters = Counter(
             "policer_webhook_dead_letters",
-            "Messages to webhooks that are tried no more",
+            "Messages to webhooks that are given up",
             registry=self.registry,
         )
         build = Gauge(

@@ -14,7 +14,7 @@ def notes(
     if now.engaged and not was.engaged:
         yield Note("engaged", "the host is contended: its routers are held")
     elif was.engaged and not now.engaged:
-        yield Note("released", "the host is calm: its routers are let go")
+        yield Note("released", "the host is calm: its routers are released")
     for vr in now.harmed:
         if vr not in was.harmed:
             yield Note("guarantee_missed", "it has less than its guarantee, which it could use", vr)
@@ -33,7 +33,7 @@ def _of_router(
     if after.evidence.guilty and not before.evidence.guilty:
         yield Note("misbehaves", "its offered load stays far above its setpoint", vr)
     elif before.evidence.guilty and not after.evidence.guilty:
-        yield Note("behaves", "its offered load is decent again", vr)
+        yield Note("behaves", "its offered load is acceptable again", vr)
     if after.shield.up and not before.shield.up:
         yield Note("shielded", "the host drops what is sent into it beyond its setpoint", vr)
     elif before.shield.up and not after.shield.up:

@@ -105,7 +105,7 @@ class KeyRing:
             keys = usable_keys(await self._fetch())
         except (FetchError, ValueError) as error:
             self._fail(str(error))
-        except Exception:  # noqa: BLE001  the one firewall: what answers is somebody else's
+        except Exception:  # noqa: BLE001  the one firewall: what answers belongs to another program
             self._log.exception("the keys could not be fetched")
             self._fail("it failed, and the log says how")
         else:

@@ -10,7 +10,7 @@ from policer.decide.brake import Brake, Routers, routers_of
 from policer.fleet.live import Fleet
 from policer.store import Event
 
-_ON = "too many routers {where} would be punished at once"
+_ON = "too many routers {where} would be punished at the same time"
 _OFF = "no longer too many routers {where} are guilty"
 
 

@@ -128,7 +128,7 @@ class LeaderElection:
         before, self._fleet.leadership = self._fleet.leadership, now
         self._sure_at = asked_at
         if now.leading is not before.leading:
-            self._log.warning("leads" if now.leading else "leads no more", epoch=now.epoch)
+            self._log.warning("leads" if now.leading else "no_longer_leads", epoch=now.epoch)
         elif now.epoch > before.epoch > 0 and now.leading:
             self._log.warning("its epoch was raised", before=before.epoch, epoch=now.epoch)
 
@@ -138,7 +138,7 @@ class LeaderElection:
         leads = before.leading and self._patience() > 0
         self._fleet.leadership = replace(before, leading=leads, problem=problem)
         if before.leading and not leads:
-            self._log.error("leads no more", problem=problem)
+            self._log.error("no_longer_leads", problem=problem)
 
     def _release(self) -> None:
         try:

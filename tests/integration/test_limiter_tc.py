@@ -128,7 +128,7 @@ def test_lifting_puts_the_default_qdisc_back_and_may_be_repeated() -> None:
 def test_a_foreign_qdisc_is_refused_and_left_alone() -> None:
     limiter = Limiter()
     on_host(add_foreign_qdisc)
-    with pytest.raises(Permanent, match="qdisc pfifo 8: is somebody else's"):
+    with pytest.raises(Permanent, match="qdisc pfifo 8: belongs to another program"):
         on_host(lambda: limiter.limit("v0", PacketsPerSecond(1_000)))
     on_host(lambda: limiter.lift("v0"))
     assert on_host(root_qdisc) == ("pfifo", 0x80000)

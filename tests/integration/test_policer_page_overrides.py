@@ -32,7 +32,7 @@ def changes(visit: Visit) -> list[str]:
 
 def test_the_brake_is_put_on_switched_off_and_made_automatic(visit: Visit) -> None:
     visit.sign_in()
-    visit.sees("Automatic. It stops all ladders when too many routers")
+    visit.sees("Automatic. It stops all escalation when too many routers")
     visit.button("Put the brake on").click()
     answer(visit, "Put the brake on", end="4 hours", reason="a new model")
     visit.sees("a new model. No ladder is climbed.")

@@ -326,7 +326,9 @@ def test_the_queue_of_an_idle_flow_is_removed(bench: Rig) -> None:
 def test_a_foreign_root_is_refused_and_stays(bench: Rig) -> None:
     add = ["tc", "-n", bench.near, "qdisc", "add", "dev", "e0", "root", "handle", "5:", "bfifo"]
     subprocess.run(add, check=True)
-    with pytest.raises(GateError, match=r"e0: its root qdisc bfifo 5: is somebody else's \(rem"):
+    with pytest.raises(
+        GateError, match=r"e0: its root qdisc bfifo 5: belongs to another program \(rem"
+    ):
         namespaces.inside(bench.near, lambda: gate.check("e0"))
     running = bench.start(bench.config())
     assert running.process.wait(PATIENCE_S) == 6

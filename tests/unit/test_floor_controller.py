@@ -239,7 +239,7 @@ def test_a_weight_that_somebody_else_sets_is_theirs(rig: GroupRig) -> None:
     rig.hold("gold", SETPOINT)
     rig.set_weight("gold", 77)
     rig.tick(LOOK_EVERY + 1)
-    assert "somebody else set its weight to 77" in rig.report("gold").floor_problem
+    assert "another process set its weight to 77" in rig.report("gold").floor_problem
     assert rig.capped("gold")
     rig.tick(2 * LOOK_EVERY)
     assert rig.weight("gold") == 77

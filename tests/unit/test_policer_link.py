@@ -131,7 +131,7 @@ def test_an_order_for_a_host_that_is_away_does_not_reach_it_when_it_is_back(rig:
     async def story() -> None:
         rig.do(rig["h0"].kill)
         async with listening(rig["h0"].entry()) as one:
-            with pytest.raises(LinkTimeout, match="nobody listens there"):
+            with pytest.raises(LinkTimeout, match="no process listens there"):
                 await one.link.send(leases(1, "a0"), 0.5)
             rig.do(rig["h0"].revive)
             await one.until(lambda: one.heard, rig.tick)

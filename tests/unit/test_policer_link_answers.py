@@ -136,7 +136,7 @@ def test_a_request_that_waits_for_another_says_so(tmp_path: Path) -> None:
         second = asyncio.create_task(requests.ask([LEASE], 0.1))
         with pytest.raises(LinkTimeout, match="it still owes the answer to earlier requests"):
             await second
-        with pytest.raises(LinkTimeout, match="nobody listens there"):
+        with pytest.raises(LinkTimeout, match="no process listens there"):
             await first
 
     asyncio.run(story())

@@ -206,6 +206,6 @@ def test_a_daemon_that_may_not_load_programs_limits_by_a_tbf() -> None:
 
 def test_where_neither_is_possible_both_obstacles_are_named() -> None:
     best, _, tbf = pair(Unsupported("v0", "libbpf is missing"))
-    tbf.refusal = Permanent("v0", "qdisc htb 1: is somebody else's")
+    tbf.refusal = Permanent("v0", "qdisc htb 1: belongs to another program")
     with pytest.raises(Permanent, match="libbpf is missing; qdisc htb 1:"):
         best.limit("v0", PacketsPerSecond(5))

@@ -96,7 +96,7 @@ def test_where_the_line_is_to_blame_for_a_low_r_squared_it_is_said() -> None:
 def test_where_noise_is_to_blame_the_line_is_not() -> None:
     recording = Sweep(plant("log"), noise=0.15, seed=4).whole()
     (words,) = [w for w in said(fit(recording), recording) if "Eq. 1 explains" in w]
-    assert "noise, which no model foretells" in words
+    assert "noise, which no model predicts" in words
     assert "straight line" not in words
 
 

@@ -326,7 +326,7 @@ def of_eq1(found: Fit, **fields: object) -> Fit:
             ),
         ),
         ("a rough guess", lambda f: of_eq1(f, r_squared=0.5, missed=BENT)),
-        ("no model foretells", lambda f: of_eq1(f, r_squared=0.5, missed=NOISY)),
+        ("no model predicts", lambda f: of_eq1(f, r_squared=0.5, missed=NOISY)),
         ("1 sample late", lambda f: of_eq1(f, delay=1)),
         (
             "follows more steps",

@@ -12,11 +12,11 @@ from common.clock import FakeClock
 from models import HostModel, ThroughputCurve, Uncertainty, dump_host, paper_host
 from training.design.validate import (
     Outcome,
-    foretell,
     hold_of,
     judged,
     outcome,
     periods_of,
+    predict,
     setpoints_of,
     settling,
     validate,
@@ -44,7 +44,7 @@ def scaled(host: HostModel, factor: float) -> HostModel:
     return replace(host, measured_curve=ThroughputCurve(tuple(points), offered))
 
 
-def test_a_true_model_foretells_what_happens(tmp_path: Path) -> None:
+def test_a_true_model_predicts_what_happens(tmp_path: Path) -> None:
     model, told = paper_host(), []
     with site_of(tmp_path, model) as site:
         found = validate(site, model, [20e3, 60e3], hold=20, watcher=lambda *now: told.append(now))
@@ -65,8 +65,8 @@ def test_a_true_model_foretells_what_happens(tmp_path: Path) -> None:
 def test_a_forecast_has_the_noise_and_the_doubt_of_its_model() -> None:
     known = Uncertainty(0.06, 0.03, 0.0, ((0.01, 3e3, 3.4e3), (0.6, 97e3, 99e3)), (97e3, 99e3))
     model = replace(paper_host(), uncertainty=known)
-    found = foretell(model, model, 32e3, samples=40, period=1.0)
-    plain = foretell(model, paper_host(), 32e3, samples=40, period=1.0)
+    found = predict(model, model, 32e3, samples=40, period=1.0)
+    plain = predict(model, paper_host(), 32e3, samples=40, period=1.0)
     assert found.relative_rmse == pytest.approx(0.06, abs=0.03)
     assert plain.relative_rmse < 0.01
     assert found.caps is not None
@@ -107,11 +107,11 @@ def test_a_stopped_validation_leaves_nothing_capped(tmp_path: Path) -> None:
 
 def test_what_is_foretold_comes_from_the_plant_it_is_asked_for() -> None:
     model = paper_host()
-    found = foretell(model, model, 32e3, samples=30, period=1.0)
+    found = predict(model, model, 32e3, samples=30, period=1.0)
     assert found.cap == pytest.approx(0.1)
     assert found.settling_s is not None
     assert found.settling_s <= 2
-    slow = foretell(model, replace(model, delay_samples=2), 32e3, samples=30, period=1.0)
+    slow = predict(model, replace(model, delay_samples=2), 32e3, samples=30, period=1.0)
     assert slow.settling_s is None or slow.settling_s >= 2
 
 
@@ -158,9 +158,9 @@ def test_no_short_hold_is_made_longer_in_silence(tmp_path: Path) -> None:
 
 def test_what_is_foretold_at_another_period_has_the_lag_of_that_period() -> None:
     slow = replace(paper_host(), lag=0.9, pi=None, dead_beat=None)
-    second = foretell(None, slow, 50e3, samples=40, period=1.0)
-    late = foretell(None, slow, 50e3, samples=40, period=60.0)
-    at_once = foretell(None, replace(slow, lag=0.0), 50e3, samples=40, period=60.0)
+    second = predict(None, slow, 50e3, samples=40, period=1.0)
+    late = predict(None, slow, 50e3, samples=40, period=60.0)
+    at_once = predict(None, replace(slow, lag=0.0), 50e3, samples=40, period=60.0)
     assert second.settling_s is None or second.settling_s > 2.0
     assert late.settling_s == at_once.settling_s
     assert late.relative_rmse == pytest.approx(at_once.relative_rmse, abs=0.01)

@@ -218,7 +218,7 @@ def test_a_domain_that_was_started_anew_is_looked_for_with_the_next_ask(idle: Sc
     idle.mailbox.ask()
     visit = idle.take()
     assert visit is not None
-    idle.pay(visit, domid=-1, problem=Gone("gold", "the domain was started anew"))
+    idle.pay(visit, domid=-1, problem=Gone("gold", "the domain was restarted"))
     assert not idle.mailbox._survey, "one that is gone again and again must not keep libvirtd busy"
     idle.mailbox.ask()
     assert idle.mailbox._survey

@@ -41,7 +41,7 @@ def fleet(
         int, typer.Option(min=0, help="Hosts that are swept at the same time; 0 means all.")
     ] = 0,
     again: Annotated[
-        bool, typer.Option("--again", help="Sweep also the hosts whose recording is complete.")
+        bool, typer.Option("--again", help="Sweep hosts with a complete recording too.")
     ] = False,
     rough: Annotated[
         bool, typer.Option("--rough", help="Write models that are not precise enough, too.")

@@ -24,7 +24,10 @@ LabKind = Annotated[
     typer.Option("--lab", help="Measure a flooded router made for it: user-space or kernel."),
 ]
 ConfigPath = Annotated[
-    Path, typer.Option("--config", "-c", envvar="XTC_CONFIG", help="Whose routers are measured.")
+    Path,
+    typer.Option(
+        "--config", "-c", envvar="XTC_CONFIG", help="Configuration of the routers to measure."
+    ),
 ]
 RouterName = Annotated[
     str | None, typer.Option("--router", help="Which of them; its name in the configuration.")

@@ -85,7 +85,7 @@ Watcher = Callable[[float, float | None, int], None]
 """Called with setpoint, throughput and the periods left of all setpoints."""
 
 
-def foretell(
+def predict(
     model: HostModel | None, plant: HostModel, setpoint: float, *, samples: int, period: float
 ) -> Outcome:
     """Return the result of simulating the default law on the plant, with the model or without.
@@ -208,7 +208,7 @@ def validate(
     with Loop(site, law_model) as loop:
         for after, setpoint in zip(reversed(range(len(setpoints))), setpoints, strict=True):
             fact = loop.hold(setpoint, hold, _with_rest(watcher, periods_of(after, hold)))
-            ahead = foretell(law_model, model, setpoint, samples=hold, period=site.period)
+            ahead = predict(law_model, model, setpoint, samples=hold, period=site.period)
             found.append(judged(setpoint, ahead, fact))
     return found
 
@@ -274,7 +274,7 @@ class Loop:
         until = clock.now() + RESTORE_S
         while troubles := self._manager.stop(release=True):
             if clock.now() > until:
-                fix = "mend that, then run `xtc release --all`"
+                fix = "fix that, then run `xtc release --all`"
                 raise MeasureError(self._name, f"is still capped: {'; '.join(troubles)}", fix)
             clock.sleep(Seconds(0.2))
             site.hypervisors.supervise()
@@ -293,7 +293,7 @@ class Loop:
             if report.throughput_pps is None:
                 blind += 1
                 if blind > PATIENCE:
-                    raise MeasureError(self._name, report.problem or "no throughput", "mend that")
+                    raise MeasureError(self._name, report.problem or "no throughput", "fix that")
                 continue
             values.append(report.throughput_pps)
             caps.append(report.cap)

@@ -244,7 +244,7 @@ def _sample(line: str, columns: Sequence[str], number: int, source: str) -> Samp
     cells = [cell.strip() for cell in line.split(",")]
     if len(cells) != len(columns):
         problem = f"{len(cells)} cells under {len(columns)} columns"
-        raise RecordingError(source, number, "row", problem, "remove or mend the line")
+        raise RecordingError(source, number, "row", problem, "remove or correct the line")
     row = _Row(dict(zip(columns, cells, strict=True)), number, source)
     try:
         return Sample(
@@ -316,7 +316,7 @@ def _wrong_metadata(
         return RecordingError(source, 1, "host", "is not given", fix)
     key = next((key for key in where if f"`{key}`" in problem or f".{key}`" in problem), "metadata")
     known = difflib.get_close_matches(key, Metadata.__struct_fields__, n=1)
-    fix = f"did you mean {known[0]}?" if known and known[0] != key else "mend or remove the line"
+    fix = f"did you mean {known[0]}?" if known and known[0] != key else "correct or remove the line"
     return RecordingError(source, where.get(key, 0), key, problem, fix)
 
 

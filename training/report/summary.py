@@ -237,7 +237,7 @@ def _held_out(fit: Fit) -> str:
     if fit.held_out_error is None:
         return "No cap was held out, so that nothing judges the curve but its own data."
     return (
-        f"The curve foretells {len(fit.held_out)} caps that it has not seen within "
+        f"The curve predicts {len(fit.held_out)} caps that it has not seen within "
         f"{fit.held_out_error:.1%} (median; the worst by {fit.held_out_worst or 0.0:.1%})."
     )
 
@@ -266,7 +266,7 @@ def _of_curve(recording: Recording, fit: Fit) -> Iterator[str]:
         )
     if recording.metadata.offered_pps is None:
         yield (
-            "Nobody controlled the offered load: where it varied, the curve shows the traffic "
+            "The offered load was not controlled: where it varied, the curve shows the traffic "
             "and not the host."
         )
 
@@ -307,7 +307,7 @@ def _to_blame(fit: Fit) -> str:
             "gains of the published laws are a rough guess here. The default law needs none."
         )
     return (
-        "Most of the rest is noise, which no model foretells: look for other work on the host's "
+        "Most of the rest is noise, which no model predicts: look for other work on the host's "
         "CPUs, or use a longer period."
     )
 

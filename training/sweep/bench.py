@@ -255,7 +255,7 @@ class Bench:
         view = self._controller.view(period.at)
         if self._controller.yielded:
             fix = "find out who, and run the sweep again: it goes on where it stopped"
-            raise MeasureError(self._plan.name, "somebody else keeps changing the cap", fix)
+            raise MeasureError(self._plan.name, "another process keeps changing the cap", fix)
         if isinstance(self._controller.problem, Permanent | Gone):
             raise self._controller.problem
         self._hold()
@@ -301,7 +301,7 @@ def restored(name: str, controller: CapController, watch: Watch, hypervisors: Hy
     until = clock.now() + RESTORE_S
     while not controller.release():
         if clock.now() > until or isinstance(controller.problem, Permanent):
-            fix = "mend that, then run `xtc release --all`"
+            fix = "fix that, then run `xtc release --all`"
             raise MeasureError(name, f"is still capped: {controller.problem}", fix)
         clock.sleep(PAUSE_S)
         hypervisors.supervise()

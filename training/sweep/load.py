@@ -78,7 +78,7 @@ class Command:
         if shutil.which(words[0]) is None:
             there = Path(words[0]).exists()
             problem = "not executable" if there else "No such file"
-            raise MeasureError("--source", f"{words[0]}: {problem}", "mend it")
+            raise MeasureError("--source", f"{words[0]}: {problem}", "correct it")
         self._process = subprocess.Popen(  # noqa: S603  the operator's own command
             [sys.executable, "-I", tether.__file__, str(os.getpid()), *words],
             stdin=subprocess.DEVNULL,

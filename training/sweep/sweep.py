@@ -86,7 +86,7 @@ def resumed(metadata: Metadata, path: Path) -> Recording:
 
 
 def _unwritable(path: Path, error: RecordingError) -> MeasureError:
-    fix = "mend that, then run the sweep again: it goes on where it stopped"
+    fix = "fix that, then run the sweep again: it goes on where it stopped"
     return MeasureError(str(path), error.problem, fix)
 
 

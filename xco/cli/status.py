@@ -114,7 +114,7 @@ class StatusReader:
         if controller is None and coordinator is None:
             for error in self._wrong.values():
                 raise error
-            raise NobodyAnswersError("nobody answers", "; ".join(silent))
+            raise NobodyAnswersError("no process answers", "; ".join(silent))
         return Machine(
             at_ns=time.monotonic_ns(),
             controller=controller,

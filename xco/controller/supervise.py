@@ -38,7 +38,7 @@ class Loop:
         except OSError as error:
             self._said.close()
             problem = error.strerror or "cannot be started"
-            raise ControllerError(str(program), problem, "build it anew") from error
+            raise ControllerError(str(program), problem, "build it again") from error
 
     @property
     def pid(self) -> int:

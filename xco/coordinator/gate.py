@@ -47,7 +47,9 @@ def check(interface: str, needed: Sequence[str] = NEEDED) -> None:
     if root is not None and root["handle"] not in {0, ROOT}:
         kind, number = root.get_attr("TCA_KIND"), root["handle"] >> 16
         fix = f"remove it: tc qdisc del dev {interface} root"
-        raise GateError(interface, f"its root qdisc {kind} {number:x}: is somebody else's", fix)
+        raise GateError(
+            interface, f"its root qdisc {kind} {number:x}: belongs to another program", fix
+        )
     if missing := lacking(needed):
         fix = f"load what has it: modprobe {' '.join(map(_module, missing))}"
         raise Unsupported(interface, f"the kernel lacks {', '.join(missing)}", fix)
@@ -159,7 +161,7 @@ def explain(target: str, code: int) -> GateError:
     """Return what the kernel's error means for a gate, and what to do about it."""
     match code:
         case errno.ENODEV:
-            return Gone(target, "there is no such interface (any more)")
+            return Gone(target, "the interface does not exist")
         case errno.EPERM | errno.EACCES:
             fix = "give it CAP_NET_ADMIN, CAP_NET_RAW and CAP_SYS_ADMIN"
             return Denied(target, "its queues may not be set", fix)

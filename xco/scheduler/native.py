@@ -70,7 +70,7 @@ class NativeScheduler:
         self._handle = self._library.xco_schedule_new(options, ctypes.byref(problem))
         if not self._handle:
             said = (problem.value or b"unknown").decode()
-            raise ControllerError("scheduler", said, "mend the topology or the option")
+            raise ControllerError("scheduler", said, "correct the topology or the option")
         for (host, destination), weight in (weights or {}).items():
             self._weigh(host, destination, weight)
 

@@ -74,6 +74,6 @@ def shuffled(topology: Topology, *, rate_bps: float = GREEDY, seed: int = 0) -> 
     """
     hosts = len(topology.hosts)
     if hosts < 2:
-        raise ConfigError("", "hosts", f"{hosts}: nobody to send to", "at least two")
+        raise ConfigError("", "hosts", f"{hosts}: no host to send to", "at least two")
     cycle = np.random.default_rng(seed).permutation(hosts)
     return flows(cycle, np.roll(cycle, -1), rate_bps=rate_bps)

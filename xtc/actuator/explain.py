@@ -18,7 +18,7 @@ def explain_cgroup(path: str, error: OSError) -> ActuatorError:
     """Return the meaning of the kernel's refusal for a control group, and the fix."""
     match error.errno:
         case errno.ENOENT | errno.ENODEV | errno.ENOTDIR:
-            return Gone(path, "the control group does not exist (any more)")
+            return Gone(path, "the control group does not exist")
         case errno.EACCES | errno.EPERM | errno.EROFS:
             return Denied(path, f"may not be written: {error.strerror}", _PRIVILEGE)
         case errno.EINVAL:
@@ -32,7 +32,7 @@ def explain_namespace(path: str, error: OSError) -> ActuatorError:
     where = f" ({error.filename})" if error.filename else ""
     match error.errno:
         case errno.ENOENT | errno.ENODEV | errno.EINVAL:
-            return Gone(path, f"the namespace or interface does not exist (any more){where}")
+            return Gone(path, f"the namespace or interface does not exist{where}")
         case errno.EPERM | errno.EACCES:
             return Denied(path, f"may not be entered{where}", "give the daemon CAP_SYS_ADMIN")
         case errno.EOPNOTSUPP | errno.ENOSYS | errno.ENOPROTOOPT:
@@ -41,7 +41,7 @@ def explain_namespace(path: str, error: OSError) -> ActuatorError:
             )
             return Unsupported(path, f"threaded NAPI: {error.strerror}{where}", fix)
         case errno.ENXIO:
-            fix = "switch TSO off there by hand: ethtool -K <other end> tso off"
+            fix = "switch TSO off there: ethtool -K <other end> tso off"
             return Unsupported(path, f"{error.strerror}{where}", fix)
         case errno.ENOTUNIQ:
             fix = "name the routers' interfaces differently, or use Linux 6.8 or later"

@@ -83,7 +83,7 @@ def show(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
 @app.command()
 def keys(
     directory: Annotated[Path, typer.Argument(help="Where the two key files go.")],
-    name: Annotated[str, typer.Argument(help="Whose they are, such as policer.")],
+    name: Annotated[str, typer.Argument(help="Base name of the key files, e.g. policer.")],
     json: Json = False,
 ) -> None:
     """Make a CURVE key pair for a daemon or a policer that talks over TCP."""

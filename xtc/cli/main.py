@@ -53,7 +53,7 @@ Setpoint = Annotated[
 ]
 Burst = Annotated[
     str | None,
-    typer.Option(help="Beyond the setpoint at once: 4000 (packets), 2Mb, or 200ms, the default."),
+    typer.Option(help="Burst beyond the setpoint: 4000 (packets), 2Mb, or 200ms, the default."),
 ]
 Ttl = Annotated[
     str | None, typer.Option(help="How long it holds, such as 10min; without it there is no end.")

@@ -91,7 +91,7 @@ def simulate(
         str, typer.Option(help=f"How it is offered: {', '.join(FORMS.values())}.")
     ] = "steady",
     burst: Annotated[
-        str | None, typer.Option(help="Beyond the setpoint at once: 4000 (packets) or 200ms.")
+        str | None, typer.Option(help="Burst beyond the setpoint: 4000 (packets) or 200ms.")
     ] = None,
     shield: Annotated[
         bool, typer.Option("--shield/--no-shield", help="Drop the excess before the router.")

@@ -14,7 +14,7 @@ from xtc.spec import CONTAINER
 
 NAMED = Path("/run/netns")
 _FORWARDING = Path("/proc/sys/net/ipv4/ip_forward"), Path("/proc/sys/net/ipv6/conf/all/forwarding")
-_HOST = "it shares the host's network namespace: name its interfaces by hand"
+_HOST = "it shares the host's network namespace: name its interfaces"
 _IDLE = (
     "the kernel does not forward in it (ip_forward = 0): for a router in user space give its "
     "processes a control group of their own"

@@ -209,7 +209,7 @@ def check_gains(name: str, model: HostModel | None, period: float, *, where: str
             where,
             f"the gains of {model.name} are for samples of {gains.period:g} s, "
             f"the daemon's come every {period:g} s",
-            f"set daemon.period_s = {gains.period:g}, measure anew, or take the default law",
+            f"set daemon.period_s = {gains.period:g}, measure again, or take the default law",
         )
 
 

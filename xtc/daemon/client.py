@@ -108,5 +108,5 @@ class Client:
 def _answer(result: Answer | Outcomes | Refusal) -> Answer | Refusal:
     """Return the answer; no batch is sent from here."""
     if isinstance(result, Outcomes):
-        return Refusal("bad_message", "reply", "the outcomes of a batch that nobody sent")
+        return Refusal("bad_message", "reply", "the outcomes of an unknown batch")
     return result

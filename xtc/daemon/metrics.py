@@ -38,9 +38,7 @@ class Metrics:
         )
         self.overruns = self._counter("xtc_tick_overruns", "Ticks that began a period late or more")
         self.meter_errors = self._counter("xtc_meter_errors", "Snapshots that were rejected")
-        self.unexpected = self._counter(
-            "xtc_unexpected_errors", "Errors that nobody foresaw", ("where",)
-        )
+        self.unexpected = self._counter("xtc_unexpected_errors", "Unexpected errors", ("where",))
         self.rejected = self._counter(
             "xtc_messages_rejected", "Requests that were refused", ("reason",)
         )

@@ -334,7 +334,7 @@ def check_listen(listen: Listen) -> None:
     if not curve.authorised.is_dir() or not any(curve.authorised.glob("*.key")):
         raise ConfigError(
             "server.authorised_keys_dir",
-            f"{curve.authorised} holds no public key, so nobody could connect",
+            f"{curve.authorised} holds no public key, so no client could connect",
             "put the policer's .key file there",
         )
 

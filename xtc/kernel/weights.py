@@ -103,7 +103,7 @@ def levels(path: Path) -> tuple[Level, ...]:
     found = []
     while not path.is_mount() and (scale := scale_of(path)) is not None:
         try:
-            others = tuple(sorted(name or "processes beside it" for name in rivals(path)))
+            others = tuple(sorted(name or "other processes of its group" for name in rivals(path)))
         except OSError:
             break
         weight = weight_of(path)

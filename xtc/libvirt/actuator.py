@@ -196,7 +196,7 @@ class LibvirtActuator:
         if view is None or not view.active:
             raise Gone(self._name, "the domain does not run")
         if view.domid != self._domid:
-            raise Gone(self._name, "the domain was started anew")
+            raise Gone(self._name, "the domain was restarted")
         if view.problem is not None:
             raise afresh(view.problem)
         if not view.visited:

@@ -74,7 +74,7 @@ class Visitor:
         if domain.ID() < 0:
             raise Gone(known.name, "the domain does not run")
         if domain.ID() != known.domid:
-            raise Gone(known.name, "the domain was started anew")
+            raise Gone(known.name, "the domain was restarted")
         return domain
 
     def _explained(self, view: DomainView, error: Exception) -> ActuatorError:
@@ -88,7 +88,7 @@ class Visitor:
         if order is None:
             return view, None
         if order.domid != view.domid:
-            gone = Gone(view.name, "the domain was started anew")
+            gone = Gone(view.name, "the domain was restarted")
             return view, Outcome(order, gone, Seconds(0.0))
         try:
             if not view.described:  # it is not known whether it has our mark
@@ -110,7 +110,7 @@ class Visitor:
             return
         found = told(domain.schedulerParametersFlags(order.flags))
         if any(found.get(key) != value for key, value in order.expected.items()):
-            raise Overtaken(view.name, "the cap was changed just now: its original is read anew")
+            raise Overtaken(view.name, "the cap was changed just now: its original is read again")
 
     def _fatal_or_not(self, view: DomainView, raised: Exception) -> ActuatorError:
         """Return the error of the domain.

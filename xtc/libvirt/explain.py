@@ -36,7 +36,7 @@ def explain(target: str, error: Exception) -> ActuatorError:
         case None:
             return _refused_by_bindings(target, error)
         case Code.NO_DOMAIN:
-            told: ActuatorError = Gone(target, "the domain does not exist (any more)")
+            told: ActuatorError = Gone(target, "the domain does not exist")
         case Code.OPERATION_INVALID:
             told = _invalid(target, words)
         case Code.SYSTEM_ERROR if _KERNEL_REFUSED in words:

@@ -72,7 +72,7 @@ class Hypervisors:
         if original is not None and original.uuid != view.uuid:
             raise Gone(spec.domain, "another domain bears this name now")
         if original is not None and original.domid != view.domid:
-            raise Gone(spec.domain, "it was started anew, and its cap went with the run before")
+            raise Gone(spec.domain, "it was restarted, and its cap ended with the previous run")
         if view.problem is not None:
             raise afresh(view.problem)
         self._check_alone(spec, view)

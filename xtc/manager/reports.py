@@ -145,7 +145,7 @@ def _problem_of_cap(managed: ManagedRouter) -> str:
     if managed.instance is not None and managed.undurable:
         return managed.undurable
     if managed.controller.yielded:
-        return "somebody else keeps changing the cap (find out who, then `xtc resume`)"
+        return "another process keeps changing the cap (find it, then `xtc resume`)"
     if held and managed.instance is None:
         return "what stood there before is still to be put back"
     return ""

@@ -44,7 +44,7 @@ def read_loads(path: Path) -> Loads:
             return msgspec.json.decode(file.read(MAX_BYTES), type=Loads)
     except (OSError, msgspec.DecodeError) as error:
         problem = getattr(error, "strerror", None) or str(error)
-        raise ConfigError(str(path), problem, "start the sandbox anew") from error
+        raise ConfigError(str(path), problem, "start the sandbox again") from error
 
 
 class Watched:

@@ -166,7 +166,7 @@ def _check_replaceable(interface: str, root: Any | None) -> None:
         return
     kind, number = root.get_attr("TCA_KIND"), root["handle"] >> 16
     fix = f"remove it (tc qdisc del dev {interface} root), or switch the limit off"
-    raise Permanent(interface, f"qdisc {kind} {number:x}: is somebody else's", fix)
+    raise Permanent(interface, f"qdisc {kind} {number:x}: belongs to another program", fix)
 
 
 def _our_parameters(qdisc: Any | None) -> Any | None:
@@ -223,7 +223,7 @@ def explain(interface: str, code: int) -> ActuatorError:
     """Return the meaning of the kernel's refusal of a limit, and the fix."""
     match code:
         case errno.ENODEV:
-            return Gone(interface, "there is no such interface (any more)")
+            return Gone(interface, "the interface does not exist")
         case errno.EPERM | errno.EACCES:
             return Denied(interface, "its qdisc may not be set", "give the daemon CAP_NET_ADMIN")
         case errno.ENOENT | errno.EOPNOTSUPP:

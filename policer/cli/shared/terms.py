@@ -32,7 +32,10 @@ PacketBytes = Annotated[
         min=64, max=65_535, help="Mean size of packets for which rates in bits/s are sold."
     ),
 ]
-Weight = Annotated[float | None, typer.Option(help="Its part of what is left, beside others'.")]
+Weight = Annotated[
+    float | None,
+    typer.Option(help="Its share of the capacity left, relative to other routers' weights."),
+]
 Burst = Annotated[
     str | None,
     typer.Option(
@@ -67,11 +70,13 @@ Cost = Annotated[
 
 ClassOf = Annotated[
     str | None,
-    typer.Option("--class", help="The class whose terms it has; `none` gives it its own again."),
+    typer.Option("--class", help="Service class that sets its terms; `none`: its own terms."),
 ]
 ValidFrom = Annotated[
     str | None,
-    typer.Option("--from", help="When it begins, such as 2027-01-01T00:00Z; `none` is at once."),
+    typer.Option(
+        "--from", help="When it begins, such as 2027-01-01T00:00Z; `none` is immediately."
+    ),
 ]
 ValidUntil = Annotated[
     str | None, typer.Option("--until", help="When it ends, likewise; `none` is never.")
@@ -89,7 +94,7 @@ ZoneOf = Annotated[
 ]
 Tenant = Annotated[
     str | None,
-    typer.Option(help="Whose router it is, for tokens limited to tenants; `none`: nobody's."),
+    typer.Option(help="Tenant of the router, for tokens limited to tenants; `none`: no tenant."),
 ]
 
 _HOURS = re.compile(

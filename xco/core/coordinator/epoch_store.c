@@ -81,7 +81,7 @@ static void *keep(void *argument) {
         uint64_t epoch = __atomic_load_n(&keeper->wanted, __ATOMIC_ACQUIRE);
         int error = write_epoch(keeper->path, epoch);
         if (error != 0) {
-            xco_say("%s: the epoch cannot be kept: %s", keeper->path, strerror(-error));
+            xco_say("%s: the epoch cannot be stored: %s", keeper->path, strerror(-error));
         }
         __atomic_store_n(&keeper->kept, epoch, __ATOMIC_RELEASE);
         eventfd_write(keeper->tells, 1);

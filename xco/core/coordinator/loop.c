@@ -128,7 +128,7 @@ static void mend(struct xco_coordinator *c, int64_t now_ns) {
     if (error == 0) {
         c->counts.remakes++;
         c->bridge.look_ns = 0; // it may be another interface
-        xco_say("%s: its queues are made anew", c->config.interface);
+        xco_say("%s: its queues are created again", c->config.interface);
     } else if (error != c->mend_error && error != -ENODEV) {
         xco_queues_explain(c, error);
     }

@@ -12,7 +12,7 @@ void xco_queues_lose(struct xco_coordinator *c, int error) {
     if (!c->present) {
         return;
     }
-    xco_say("%s: its queues are lost (%s): its traffic is unshaped until they are made anew",
+    xco_say("%s: its queues are lost (%s): its traffic is unshaped until they are created again",
             c->config.interface, strerror(-error));
     c->present = false;
     if (c->watch >= 0) {

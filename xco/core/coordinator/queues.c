@@ -207,7 +207,7 @@ enum xco_exit xco_queues_explain(const struct xco_coordinator *c, int error) {
                 name);
         return XCO_EXIT_DENIED;
     case -EEXIST:
-        xco_say("%s: somebody else's root qdisc stands there: remove it (tc qdisc del dev %s root)",
+        xco_say("%s: it has a root qdisc of another program: remove it (tc qdisc del dev %s root)",
                 name, name);
         return XCO_EXIT_FOREIGN;
     case -EMSGSIZE:

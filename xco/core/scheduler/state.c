@@ -75,7 +75,7 @@ static const char *check_links(const struct xco_schedule *s) {
         if (used != node->capacity[link & 1] - node->free[link & 1])
             return "the use of a link is not the sum of what is granted over it";
         if ((node->held[link & 1] != 0) != (node->owner[link & 1] != XCO_NONE))
-            return "a link is held for nobody";
+            return "a link is held without a holder";
     }
     return NULL;
 }

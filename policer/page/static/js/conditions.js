@@ -7,7 +7,7 @@ import { instant } from "./overrides.js";
 const ORDER = ["bad", "warn", "good"];
 /** Findings that are nothing to act on, or that have a word of their own here. */
 const UNREMARKABLE = new Set(["none", "settling", "not_binding", "starved", "model_stale"]);
-/** Modes that "held" and "let go" stand for already. */
+/** Modes that "held" and "released" stand for already. */
 const ORDINARY = new Set(["closed_loop", "released"]);
 
 /**
@@ -23,7 +23,7 @@ export function routerConditions(router, live = null) {
     ...ofLadder(router),
     ...ofReport(router),
   ];
-  const held = { tone: "good", words: router.report?.active ? "held" : "let go" };
+  const held = { tone: "good", words: router.report?.active ? "held" : "released" };
   return sorted(router.report ? [...all, held] : all);
 }
 

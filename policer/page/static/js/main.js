@@ -122,7 +122,7 @@ function followLeader(signal) {
 }
 
 function sayLeader({ leading, epoch, holder }) {
-  return leading ? `This policer leads, epoch ${epoch}.` : `${holder || "Nobody"} leads.`;
+  return leading ? `This policer leads, epoch ${epoch}.` : `${holder || "No policer"} leads.`;
 }
 
 /** Say what else keeps the fleet as a whole from being policed. */

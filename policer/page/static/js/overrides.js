@@ -20,5 +20,5 @@ export function brakeWords(brake) {
   }
   if (braked) return "Automatic. Too many routers are guilty: no ladder is climbed.";
   if (hosts.length > 0) return `Automatic. No ladder is climbed on ${hosts.join(", ")}.`;
-  return "Automatic. It stops all ladders when too many routers would be punished at once.";
+  return "Automatic. It stops all escalation when too many routers would be punished at the same time.";
 }

@@ -25,7 +25,7 @@ function ofBrake(leadership) {
   const { brake, braked, braked_hosts: hosts = [] } = leadership;
   if (brake === "on")
     return [reason("Ladders are stopped: an operator put the brake on", OVERRIDES)];
-  const fleet = "Ladders are stopped: too many routers would be punished at once";
+  const fleet = "Escalation is stopped: too many routers would be punished at the same time";
   if (brake !== "off" && braked) return [reason(fleet, OVERRIDES)];
   return hosts.map((host) => reason(`The brake is on at ${host}`, toHost(host)));
 }

@@ -18,7 +18,7 @@ const MODES = {
   },
   off: {
     button: "Switch the brake off",
-    consequence: "Ladders are climbed, however many routers are guilty at once.",
+    consequence: "Escalation goes on, however many routers misbehave at the same time.",
     done: "The brake is off.",
     harsh: true,
   },
@@ -60,6 +60,6 @@ export class Brake {
 }
 
 function automatic(yes) {
-  const consequence = "It stops ladders again when too many routers would be punished at once.";
+  const consequence = "It stops escalation again when too many routers would be punished at the same time.";
   return confirmed({ question: `${yes}?`, consequence, yes });
 }

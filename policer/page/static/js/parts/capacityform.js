@@ -88,7 +88,7 @@ export class CapacityForm {
     const strangers = showErrors(this.form, error.errors);
     if (error.errors.length > 0 && strangers.length === 0) return;
     const stale = error.status === 412;
-    const words = stale ? "Somebody changed this host since you read it." : error.message;
+    const words = stale ? "This host was changed since you read it." : error.message;
     const reload = el("button", { type: "button", click: () => this.load() }, "Reload");
     this.notice.show(`Not done: ${words}`, { buttons: [reload] });
   }

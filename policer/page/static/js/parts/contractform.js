@@ -31,7 +31,7 @@ const NUMBERS = [
     "Ceiling, packets/s or b/s",
     "It never gets more; leave it empty for no ceiling.",
   ],
-  ["weight", "Weight", "Its part of what is left, beside the other routers' weights."],
+  ["weight", "Weight", "Its share of the capacity left, relative to other routers' weights."],
   [
     "burst",
     "Burst, packets",
@@ -42,12 +42,12 @@ const NUMBERS = [
     "Saved burst, packets",
     "What it may save below its ceiling and forward above.",
   ],
-  ["cost", "Cost of a packet", "Beside an ordinary one, which costs 1."],
+  ["cost", "Cost of a packet", "Relative to an ordinary packet, which costs 1."],
   ["packet_bytes", "Packet size, bytes", "The mean size for which rates in b/s are sold."],
 ];
 
-const OWNER = "Whose router it is, for tokens limited to tenants; leave it empty for nobody's.";
-const WHEN = "What is sent to it is not its own doing; with CPU to spare, it harms nobody.";
+const OWNER = "Tenant of the router, for tokens limited to tenants; empty: no tenant.";
+const WHEN = "It does not choose what is sent to it; while CPU is left, that harms no other router.";
 
 export class ContractForm {
   #etag = null;
@@ -181,7 +181,7 @@ export class ContractForm {
   #refused(error) {
     if (!(error instanceof Problem)) throw error;
     if ([409, 412].includes(error.status)) {
-      const words = "Somebody changed this contract since you read it. Nothing of yours was saved.";
+      const words = "This contract was changed since you read it. Your input was not saved.";
       this.notice.show(`${words} Reload to see what stands now.`, this.#reloading());
       this.notice.node.querySelector("button").focus();
       return;

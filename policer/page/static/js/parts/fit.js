@@ -10,7 +10,7 @@ import { LiveTable, link } from "../table.js";
 
 const FIELDS = [
   ["guarantee_pps", "Guarantee, packets/s or b/s", "Such as 20k or 50 Mb/s.", "20k"],
-  ["cost", "Cost of a packet", "Beside an ordinary one, which costs 1.", "1"],
+  ["cost", "Cost of a packet", "Relative to an ordinary packet, which costs 1.", "1"],
   ["packet_bytes", "Packet size, bytes", "For a rate in b/s.", "350"],
 ];
 const COLUMNS = [

@@ -53,7 +53,7 @@ export class Ladder {
     const question = `Pardon ${this.vr}?`;
     const consequence =
       `It stands at "${words(this.#standing.step ?? "no step")}". All steps end within seconds; ` +
-      "should it go on misbehaving, the ladder begins anew.";
+      "if it still misbehaves, escalation starts again.";
     if (!(await confirmed({ question, consequence, yes: "Pardon" }))) return;
     try {
       await call("POST", v1("hosts", this.host, "routers", this.vr, "pardon"));

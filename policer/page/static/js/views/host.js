@@ -56,7 +56,7 @@ function capacity(host, signal) {
 }
 
 function plot(host, feed, signal) {
-  const words = `Throughput and offered load of ${host}; the table beside has the numbers.`;
+  const words = `Throughput and offered load of ${host}; the table next to it has the numbers.`;
   const scale = (value) => value / 1000;
   const common = { series: feed.total, lines: TOTAL, feed, signal };
   return el(

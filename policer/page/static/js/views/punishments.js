@@ -49,7 +49,7 @@ export function punishmentsView(root, { signal }) {
     caption: "Routers with a step in force; a router's own page has the pardon",
     columns: COLUMNS,
     key: ({ host, vr }) => `${host}/${vr}`,
-    empty: "Nobody is punished.",
+    empty: "No router is punished.",
   });
   root.append(el("h1", { tabindex: "-1" }, "Punishments"), table.node);
   poll("punishments", EVERY_S, signal, async () => {

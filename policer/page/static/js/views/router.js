@@ -95,7 +95,7 @@ function plots(host, vr, signal) {
 }
 
 function pair(shown) {
-  const words = `${shown.words}; the table beside has the numbers.`;
+  const words = `${shown.words}; the table next to it has the numbers.`;
   return el(
     "div",
     { class: "beside" },
@@ -133,7 +133,7 @@ function factsOf({ report, order, saved_burst_packets: saved, kept }) {
   return {
     Mode: report ? words(report.mode) : UNKNOWN,
     Finding: report ? words(report.finding) : UNKNOWN,
-    Told: told == null ? "let go" : toldOf(order),
+    Told: told == null ? "released" : toldOf(order),
     Burst: told == null ? "none" : amountOr(order.burst, "0.2 s of its setpoint", inBits),
     Lease: leaseOf(report),
     Limit: report?.limit_pps == null ? "none" : rate(report.limit_pps),
