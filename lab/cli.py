@@ -26,8 +26,8 @@ _SCALE = {"": 1.0, "k": 1e3, "M": 1e6}
 app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False)
 console = Console()
 
-Prefix = Annotated[str, typer.Option(help="What the names of namespaces and groups begin with.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Prefix = Annotated[str, typer.Option(help="Prefix of the names of namespaces and groups.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def parse_router(text: str) -> tuple[str, RouterKind]:

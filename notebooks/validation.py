@@ -192,7 +192,7 @@ for name, plant in hosts.items():
         one = judged(goal, ahead, outcome(rates, caps, goal, 1.0))
         print(
             f"{name}, {goal / 1e3:.1f} kp/s, simulated: cap {one.fact.cap:.1%} "
-            f"(predicted {one.foretold.cap:.1%}), mean {one.fact.mean_error:+.1%}, "
+            f"(predicted {one.predicted.cap:.1%}), mean {one.fact.mean_error:+.1%}, "
             f"RMSE {one.fact.relative_rmse:.1%}: {'; '.join(one.problems) or 'passes'}"
         )
 
@@ -236,7 +236,7 @@ else:
 
 # %%
 if missing:
-    print(f"no lab here ({'; '.join(missing)}): foretold alone")
+    print(f"no lab here ({'; '.join(missing)}): predicted alone")
     pairs = [(goal, predict(model, model, goal, samples=15, period=0.5), None) for goal in goals]
 else:
     with (
@@ -246,11 +246,11 @@ else:
     ):
         site.load.set_rate(model.curve.offered)
         found = validate(site, model, goals, hold=15, watcher=lambda *_: None)
-    pairs = [(one.setpoint_pps, one.foretold, one.fact) for one in found]
+    pairs = [(one.setpoint_pps, one.predicted, one.fact) for one in found]
 
 # %%
-for goal, foretold, fact in pairs:
-    for name, result in (("foretold", foretold), ("fact", fact)):
+for goal, predicted, fact in pairs:
+    for name, result in (("predicted", predicted), ("fact", fact)):
         if result is not None:
             settled = "never" if result.settling_s is None else f"{result.settling_s:g} s"
             print(

@@ -64,7 +64,7 @@ class Taken(PolicerError):  # noqa: N818
 
     def __init__(self, kind: str, name: str) -> None:
         self.kind, self.name = kind, name
-        super().__init__(f"{kind} {name} is there already (change it with PUT and If-Match)")
+        super().__init__(f"{kind} {name} already exists (change it with PUT and If-Match)")
 
 
 class Stale(PolicerError):  # noqa: N818

@@ -122,8 +122,8 @@ def check_epoch(epoch: int, wall: float) -> None:
         raise Refused(
             "epoch_ahead",
             "epoch",
-            f"{epoch} is years ahead of the clock: policers count the seconds since 1970",
-            f"give {most} or less, or look whether it was mistyped",
+            f"{epoch} is years ahead of the clock (epochs are seconds since 1970)",
+            f"give {most} or less, or check it for a typing error",
         )
 
 
@@ -145,7 +145,7 @@ def check_successor(
         raise Refused(
             "stale_epoch",
             "epoch",
-            f"{offer.epoch} is lower than {highest_epoch}, which this host has already obeyed",
+            f"{offer.epoch} is lower than {highest_epoch}, which this host has already accepted",
             f"by hand, give --epoch {highest_epoch} and a --sequence above the last, which `xtc "
             "status` shows; a policer that lost its leadership must stop; `xtc epoch reset` undoes "
             "an epoch that was given by mistake",

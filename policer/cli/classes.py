@@ -13,10 +13,10 @@ from policer.cli.shared.units import merged
 from policer.errors import SettingsError
 
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Terms that many contracts share."
+    no_args_is_help=True, rich_markup_mode=None, help="Terms shared by many contracts."
 )
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The class's name.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the class.")]
 
 
 @app.command(name="set")

@@ -27,7 +27,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Check and s
 def check(
     config: ConfigPath = DEFAULT_PATH,
     ask_issuer: Annotated[
-        bool, typer.Option("--ask-issuer", help="Also get the keys of [oidc]'s issuer.")
+        bool, typer.Option("--ask-issuer", help="Also fetch the keys of the issuer in [oidc].")
     ] = False,
     json: Json = False,
 ) -> None:
@@ -87,7 +87,7 @@ def show(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
 
 @app.command()
 def keys(
-    directory: Annotated[Path, typer.Argument(help="Where the two key files go.")],
+    directory: Annotated[Path, typer.Argument(help="Directory for the two key files.")],
     name: Annotated[str, typer.Argument(help="Base name of the key files.")] = "policer",
     json: Json = False,
 ) -> None:
@@ -97,7 +97,7 @@ def keys(
     for kind in ("key", "key_secret"):
         if (there := directory / f"{name}.{kind}").exists():
             fix = "give another name: daemons know the old key"
-            raise SettingsError("name", f"{there} is there already", fix)
+            raise SettingsError("name", f"{there} already exists", fix)
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         public, secret = zmq.auth.create_certificates(str(directory), name)

@@ -25,7 +25,7 @@ from policer.errors import SettingsError
 if TYPE_CHECKING:
     from policer.cli.shared.client import Client
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="What routers were promised.")
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Promises to routers.")
 
 SOME = 10
 """Limit of the names listed."""
@@ -181,7 +181,7 @@ def _unheard(client: "Client", router: Router) -> str:
         return ""
     live = found.body["live"]
     if live["distrust"]:
-        return f"{host} is not believed, so that its routers are not known: {live['distrust']}"
+        return f"{host} is not trusted, so its routers are unknown: {live['distrust']}"
     if not live["reachable"]:
         return ""
     there = [item["vr"] for item in client.items(place("hosts", host, "routers")) if item["report"]]
@@ -207,7 +207,7 @@ def _show_check(checked: Any, router: Router) -> None:
         typer.echo(f"{wrong['field']}: {wrong['problem']} ({wrong['fix']})")
     promised, capacity = rate(checked["promised_pps"]), rate(checked["capacity_pps"])
     if checked["host"] is None:
-        typer.echo(f"{router.vr} was not seen on any host, so that no capacity was looked at")
+        typer.echo(f"{router.vr} was not seen on any host, so no capacity was checked")
     else:
         typer.echo(f"{checked['host']}: {promised} of {capacity} would be promised")
 

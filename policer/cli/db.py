@@ -24,7 +24,7 @@ def upgrade(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
 
 @app.command()
 def downgrade(
-    version: Annotated[str, typer.Argument(help="The older program's, such as 0001.")],
+    version: Annotated[str, typer.Argument(help="Version of the older program, e.g. 0001.")],
     config: ConfigPath = DEFAULT_PATH,
     json: Json = False,
 ) -> None:
@@ -49,7 +49,7 @@ def check(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
 @app.command()
 def prune(
     keep_days: Annotated[
-        float | None, typer.Option(min=0, help="Days to keep; store.keep_days if not given.")
+        float | None, typer.Option(min=0, help="Days to keep (default: store.keep_days).")
     ] = None,
     config: ConfigPath = DEFAULT_PATH,
     json: Json = False,
@@ -67,7 +67,7 @@ def prune(
 
 @app.command()
 def backup(
-    target: Annotated[Path, typer.Argument(help="A file that is not there yet.")],
+    target: Annotated[Path, typer.Argument(help="Path of a new file.")],
     config: ConfigPath = DEFAULT_PATH,
     json: Json = False,
 ) -> None:

@@ -40,7 +40,7 @@ def _lead_rows(known: Any) -> list[tuple[str, str]]:
         ("this policer leads", leads if not known["problem"] else f"not known: {known['problem']}"),
         ("who leads", known["holder"] or "no leader known"),
         ("epoch", str(known["epoch"])),
-        ("brake", "on: no ladder is climbed" if known["braked"] else "off"),
+        ("brake", "on: escalation is stopped" if known["braked"] else "off"),
         ("brakes of hosts", f"on: {hosts}" if hosts else "off"),
         ("brake mode", f"{known['brake']}{_OVERRIDDEN.get(known['brake'], '')}"),
     ]

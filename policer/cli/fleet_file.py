@@ -27,12 +27,14 @@ PATIENCE_S = 120.0
 """How long to wait for an answer about a large fleet."""
 HEADINGS = ("host", ">capacity", ">promised", ">would be", "overcommit")
 
-File = Annotated[str, typer.Argument(metavar="FILE", help="TOML or JSON; - is standard input.")]
+File = Annotated[
+    str, typer.Argument(metavar="FILE", help="File in TOML or JSON (-: standard input).")
+]
 FileOrNone = Annotated[
-    str | None, typer.Argument(metavar="[FILE]", help="TOML or JSON; - is standard input.")
+    str | None, typer.Argument(metavar="[FILE]", help="File in TOML or JSON (-: standard input).")
 ]
 Keep = Annotated[
-    bool, typer.Option("--keep", help="Leave what the file does not name; else it is removed.")
+    bool, typer.Option("--keep", help="Keep what the file does not name (default: remove it).")
 ]
 
 
@@ -76,7 +78,7 @@ def apply(
     file: FileOrNone = None,
     keep: Keep = False,
     plan: Annotated[
-        str | None, typer.Option("--plan", metavar="ID", help="Apply a plan that was made before.")
+        str | None, typer.Option("--plan", metavar="ID", help="Apply this earlier plan.")
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")] = False,
     url: Url = URL,

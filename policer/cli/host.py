@@ -26,19 +26,19 @@ from policer.errors import Rejected, SettingsError
 if TYPE_CHECKING:
     from policer.cli.shared.client import Client
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The fleet's hosts.")
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Hosts of the fleet.")
 
 Requests = Annotated[
-    str | None, typer.Option(help="Where its daemon hears requests, such as tcp://10.0.0.7:7077.")
+    str | None, typer.Option(help="Request address of its daemon, e.g. tcp://10.0.0.7:7077.")
 ]
-Telemetry = Annotated[str | None, typer.Option(help="Where its daemon streams telemetry.")]
+Telemetry = Annotated[str | None, typer.Option(help="Telemetry address of its daemon.")]
 Key = Annotated[
-    Path | None, typer.Option("--key", help="Its daemon's public .key file; TCP needs it.")
+    Path | None, typer.Option("--key", help="Public .key file of its daemon; needed for TCP.")
 ]
 Capacity = Annotated[
-    str | None, typer.Option(help="What all its routers can forward together, such as 200kpps.")
+    str | None, typer.Option(help="Total forwarding capacity of its routers, e.g. 200kpps.")
 ]
-Model = Annotated[Path | None, typer.Option(help="Take the capacity from a model file.")]
+Model = Annotated[Path | None, typer.Option(help="Read the capacity from a model file.")]
 Overcommit = Annotated[
     bool | None,
     typer.Option("--overcommit/--no-overcommit", help="Let guarantees exceed the capacity."),
@@ -144,7 +144,7 @@ def _added(client: "Client", host: dict[str, Any]) -> Any:
     except Rejected as rejected:
         if rejected.status != http.HTTPStatus.CONFLICT:
             raise
-        problem = f"host {host['name']} is there already (change it with `policer host set`)"
+        problem = f"host {host['name']} already exists (change it with `policer host set`)"
         raise Rejected(rejected.status, problem) from rejected
 
 

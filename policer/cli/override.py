@@ -15,8 +15,8 @@ from policer.cli.shared.until import parse_until
 if TYPE_CHECKING:
     from policer.cli.shared.client import Client
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="What operators override.")
-epoch_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The leader's epoch.")
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Overrides by operators.")
+epoch_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Epoch of the leader.")
 
 HEADINGS = ("what", "host", "router", "is", "until", "by", "since", "reason")
 
@@ -43,7 +43,7 @@ End = Annotated[
         help="When it ends, at most 30 days ahead: 2h, 1d12h, or 2026-03-01T18:00:00Z.",
     ),
 ]
-Reason = Annotated[str, typer.Option(help="Why; shown wherever the override is.")]
+Reason = Annotated[str, typer.Option(help="Reason; shown with the override.")]
 
 
 @app.command(name="list")
@@ -62,7 +62,7 @@ def every(
 def brake(
     mode: Annotated[
         BrakeMode | None,
-        typer.Argument(help="on: no ladder is climbed; off: ladders are, whatever is counted."),
+        typer.Argument(help="on: stop escalation; off: escalate regardless of counts."),
     ] = None,
     until: Until = None,
     reason: Reason = "",
@@ -130,7 +130,7 @@ def exempt(
 def unexempt(
     host: HostName, vr: Vr, url: Url = URL, token_file: TokenFile = None, json: Json = False
 ) -> None:
-    """End a router's exemption: its ladder applies again, from the first step."""
+    """End a router's exemption: escalation applies to it again, from the first step."""
     with reach(url, token_file) as client:
         _end(client, place("hosts", host, "routers", vr, "exemption"))
     if json:
@@ -141,9 +141,7 @@ def unexempt(
 
 @epoch_app.command(name="raise")
 def raise_epoch(
-    above: Annotated[
-        int, typer.Option(min=0, help="The epoch that a daemon obeys, as its refusal says.")
-    ],
+    above: Annotated[int, typer.Option(min=0, help="Epoch in the daemon's refusal.")],
     reason: Reason = "",
     url: Url = URL,
     token_file: TokenFile = None,

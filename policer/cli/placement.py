@@ -33,17 +33,15 @@ Guarantee = Annotated[
 ]
 PacketBytes = Annotated[
     int,
-    typer.Option(
-        min=64, max=65_535, help="Mean size of packets for which a rate in bits/s is sold."
-    ),
+    typer.Option(min=64, max=65_535, help="Mean packet size assumed for a rate in bits/s."),
 ]
 Cost = Annotated[
     float,
-    typer.Option(min=0.01, max=100, help="What one packet takes, an ordinary one taking 1."),
+    typer.Option(min=0.01, max=100, help="Cost of one packet relative to an ordinary one (1)."),
 ]
 Lost = Annotated[
     list[str],
-    typer.Option("--lose", metavar="HOST", help="A host that is lost; may be given again."),
+    typer.Option("--lose", metavar="HOST", help="A failed host; repeatable."),
 ]
 
 

@@ -29,7 +29,7 @@ CSV = "text/csv"
 
 
 def report(
-    month: Annotated[str, typer.Argument(metavar="MONTH", help="Of UTC, such as 2026-11.")],
+    month: Annotated[str, typer.Argument(metavar="MONTH", help="Month in UTC, e.g. 2026-11.")],
     host: OfHost = None,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
     url: Url = URL,

@@ -33,9 +33,9 @@ from policer.cli.shared.times import Since, Until, seconds
 from policer.cli.shared.units import rate_of
 from policer.errors import SettingsError
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="How routers stand.")
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="State of routers.")
 
-Misbehaving = Annotated[bool, typer.Option("--misbehaving", help="Only those that misbehave.")]
+Misbehaving = Annotated[bool, typer.Option("--misbehaving", help="Only misbehaving routers.")]
 MARKS = {True: "excessive", False: "acceptable", None: "neither"}
 
 
@@ -90,7 +90,7 @@ def history(
     since: Since = None,
     until: Until = None,
     step: Annotated[
-        str | None, typer.Option(help="Of each line: 1s to 1d; as coarse as need be if not given.")
+        str | None, typer.Option(help="Resolution, 1s to 1d (default: as coarse as needed).")
     ] = None,
     url: Url = URL,
     token_file: TokenFile = None,

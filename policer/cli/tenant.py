@@ -10,16 +10,16 @@ from policer.cli.shared.remote import URL, Json, TokenFile, Url, reach
 from policer.cli.shared.tables import moment, show
 from policer.errors import SettingsError
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="For whom routers are run.")
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Tenants that own routers.")
 HEADINGS = ("tenant", "description", ">version", "changed", "by")
 
-Name = Annotated[str, typer.Argument(metavar="TENANT", help="The tenant's name.")]
+Name = Annotated[str, typer.Argument(metavar="TENANT", help="Name of the tenant.")]
 
 
 @app.command(name="set")
 def change(
     name: Name,
-    description: Annotated[str | None, typer.Option(help="Who it is, in a line.")] = None,
+    description: Annotated[str | None, typer.Option(help="Description in one line.")] = None,
     url: Url = URL,
     token_file: TokenFile = None,
     json: Json = False,

@@ -20,7 +20,7 @@ from policer.errors import SettingsError
 if TYPE_CHECKING:
     from policer.store import TokenRow
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Who may use the service.")
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="API tokens.")
 
 LONGEST_DAYS = 3660
 _FORMS = {
@@ -58,8 +58,8 @@ def add(
     name: Annotated[
         str, typer.Argument(help="Name of the token's user or program; shown in the audit log.")
     ],
-    scope: Annotated[Scope, typer.Option(help="Each includes those before it.")],
-    expires: Annotated[str | None, typer.Option(help="After how long, such as 90d.")] = None,
+    scope: Annotated[Scope, typer.Option(help="Access level; each includes the previous ones.")],
+    expires: Annotated[str | None, typer.Option(help="Time to expiry, e.g. 90d.")] = None,
     host: Hosts = None,
     router: Routers = None,
     tenant: Tenants = None,
@@ -95,7 +95,7 @@ def every(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
 
 @app.command()
 def revoke(
-    token: Annotated[str, typer.Argument(help="Its id, as `policer token list` shows it.")],
+    token: Annotated[str, typer.Argument(help="Token id, as in `policer token list`.")],
     config: ConfigPath = DEFAULT_PATH,
     json: Json = False,
 ) -> None:

@@ -35,18 +35,18 @@ EVERY_S = 1.0
 HISTORY = 20
 """Samples in the sparkline."""
 
-Kind = Annotated[str | None, typer.Option(help="Of this kind alone, such as punished.")]
-Stop = Annotated[int, typer.Option(min=0, help="Stop after so many; 0 goes on.")]
+Kind = Annotated[str | None, typer.Option(help="Only this kind, e.g. punished.")]
+Stop = Annotated[int, typer.Option(min=0, help="Exit after N (0 = never).")]
 
 
 def events(
     host: OfHost = None,
-    vr: Annotated[str | None, typer.Option("--vr", help="Of this router alone.")] = None,
+    vr: Annotated[str | None, typer.Option("--vr", help="Only this router.")] = None,
     kind: Kind = None,
     limit: Latest = None,
     since: Since = None,
     until: Until = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as events happen.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow new events.")] = False,
     count: Stop = 0,
     jsonl: Jsonl = False,
     url: Url = URL,
@@ -114,7 +114,7 @@ def following(client: "Client", last: str, wanted: dict[str, str]) -> Generator[
 
 def top(
     host: OfHost = None,
-    rows: Annotated[int, typer.Option(min=1, max=1000, help="Show so many at most.")] = 40,
+    rows: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number to show.")] = 40,
     ticks: Stop = 0,
     url: Url = URL,
     token_file: TokenFile = None,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from policer.cli.shared.client import Client
 
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Endpoints that events are sent to."
+    no_args_is_help=True, rich_markup_mode=None, help="Endpoints that receive events."
 )
 
 HEADINGS = ("name", "id", "kinds", ">waiting", ">dead", "last tried", "problem", "url")
@@ -26,14 +26,16 @@ EVERY = "*"
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The webhook's name, or its id.")]
 Kinds = Annotated[
     list[str] | None,
-    typer.Option("--kind", help="A kind of event; repeat it for more. All if not given."),
+    typer.Option("--kind", help="A kind of event; repeatable (default: all kinds)."),
 ]
 
 
 @app.command()
 def add(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is called here.")],
-    endpoint: Annotated[str, typer.Argument(metavar="URL", help="Where messages go, by https.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the webhook.")],
+    endpoint: Annotated[
+        str, typer.Argument(metavar="URL", help="HTTPS address that receives messages.")
+    ],
     kind: Kinds = None,
     secret_file: Annotated[
         Path | None,
@@ -151,7 +153,7 @@ def found(client: "Client", name: str) -> Any:
     for row in client.items(place("webhooks")):
         if name in {row["name"], row["id"]}:
             return row
-    raise Rejected(404, f"no webhook {name} (`policer webhook list` shows those there are)")
+    raise Rejected(404, f"no webhook {name} (`policer webhook list` lists them)")
 
 
 def _row(row: Any) -> tuple[str, ...]:

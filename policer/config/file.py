@@ -141,7 +141,7 @@ def _of_proxies(networks: Iterable[str]) -> Iterator[tuple[str, str, str]]:
             yield where, str(error), "write networks or addresses, such as 10.0.0.0/28"
             continue
         if network.prefixlen == 0:
-            problem = f"{text} is everybody: each client could choose its address"
+            problem = f"{text} matches every address: clients could choose their own address"
             yield where, problem, "name the proxies alone"
 
 
@@ -149,7 +149,7 @@ def _of_oidc(oidc: OidcSection) -> Iterator[tuple[str, str, str]]:
     if oidc.issuer is None:
         if oidc != OidcSection():
             fix = "give the issuer's URL, or remove the table"
-            yield "oidc.issuer", "missing, and without it the rest means nothing", fix
+            yield "oidc.issuer", "missing; the other keys need it", fix
         return
     for key in ("issuer", "jwks_url"):
         url = getattr(oidc, key)
@@ -289,7 +289,7 @@ def _explained(source: Path, error: msgspec.ValidationError) -> SettingsError:
         else "see policer.toml in docs/howto/policer.md"
     )
     if _PATTERN in problem:
-        problem, fix = "it is not of the form that it must have", f"write {_FORMS[key]}"
+        problem, fix = "it has the wrong form", f"write {_FORMS[key]}"
     return SettingsError(where, problem[:1].lower() + problem[1:], fix)
 
 

@@ -204,10 +204,10 @@ def words_of(override: Override) -> str:
     """Describe for an event what an override does, until when, and why."""
     does = {
         "automatic": "the brake is automatic",
-        "on": "the brake is on: no ladder is climbed",
-        "off": "the brake is off: ladders are climbed, however many routers are guilty",
+        "on": "the brake is on: escalation is stopped",
+        "off": "the brake is off: escalation goes on, however many routers misbehave",
         "suspended": "control is suspended: the policer sends nothing to this host",
-        "exempt": "it is exempt: its ladder is not climbed, and no step is in force",
+        "exempt": "it is exempt: no measure is in force, and none will be taken",
         "above": f"the leader is to take an epoch above {override.above}",
     }[override.mode]
     end = "" if override.until is None else f", until {moment(override.until)}"
@@ -219,7 +219,7 @@ def end_words(kind: Kind) -> str:
     return {
         "brake": "the brake is automatic again",
         "suspension": "control is resumed",
-        "exemption": "its ladder applies again, from the first step",
+        "exemption": "escalation applies to it again, from the first step",
         "epoch": "the leader keeps its epoch",
     }[kind]
 

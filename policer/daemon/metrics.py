@@ -53,20 +53,20 @@ class Metrics:
         self._looked_at: float | None = None
         self.rounds = Histogram(
             "policer_round_duration_seconds",
-            "Time that a host's round took",
+            "Duration of a host's round",
             buckets=ROUND_BUCKETS,
             registry=self.registry,
         )
         self.requests = Histogram(
             "policer_rest_request_duration_seconds",
-            "Time until a request was answered; streams are left out",
+            "Response time of requests, without streams",
             ("method", "route", "status"),
             buckets=REST_BUCKETS,
             registry=self.registry,
         )
         self._throttled = Counter(
             "policer_rest_throttled",
-            "Requests that came too often",
+            "Throttled requests",
             ("client",),
             registry=self.registry,
         )
@@ -97,7 +97,10 @@ class Metrics:
             registry=self.registry,
         )
         build = Gauge(
-            "policer_build_info", "The version that runs", ("version",), registry=self.registry
+            "policer_build_info",
+            "Version of the running program",
+            ("version",),
+            registry=self.registry,
         )
         build.labels(__version__).set(1)
         self.registry.register(_OfNow(self, fleet, clock))
@@ -160,7 +163,7 @@ class _OfNow(Collector):
         yield _punished(lives)
         missed = CounterMetricFamily(
             "policer_vr_guarantee_missed_seconds",
-            "Time in which it had less than a guarantee that it could use",
+            "Time in which it had less than its guarantee and could use more",
             labels=("host", "vr"),
         )
         for key, seconds in sorted(self._metrics.missed.items()):
@@ -171,20 +174,20 @@ class _OfNow(Collector):
 def _of_service(health: Health) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "policer_heartbeat_age_seconds",
-        "Time since the service's loop last went round",
+        "Time since the last iteration of the service's loop",
         health.heartbeat_age_s,
     )
     yield GaugeMetricFamily(
-        "policer_store_up", "Whether the database can be used", float(health.store_ok)
+        "policer_store_up", "Whether the database is usable", float(health.store_ok)
     )
     yield GaugeMetricFamily(
         "policer_events_waiting",
-        "Events that the database has not taken yet",
+        "Events waiting for the database",
         health.events_waiting,
     )
     yield CounterMetricFamily(
         "policer_events_dropped",
-        "Events lost, the database having been away for too long",
+        "Events lost because the database was unavailable for too long",
         health.events_dropped,
     )
 
@@ -192,28 +195,28 @@ def _of_service(health: Health) -> Iterator[Metric]:
 def _of_history(health: Health) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "policer_history_waiting",
-        "Rows of history that the database has not taken yet",
+        "Rows of history waiting for the database",
         health.history_waiting,
     )
     yield CounterMetricFamily(
         "policer_history_dropped",
-        "Rows of history lost, the database having been away or another policer having led",
+        "Rows of history lost because the database was unavailable or another policer led",
         health.history_dropped,
     )
 
 
 def _of_leadership(fleet: Fleet) -> Iterator[Metric]:
     leads = fleet.leadership
-    yield GaugeMetricFamily("policer_leading", "Whether it gives the orders", float(leads.leading))
-    yield GaugeMetricFamily("policer_epoch", "The epoch of who leads", leads.epoch)
+    yield GaugeMetricFamily("policer_leading", "Whether this policer leads", float(leads.leading))
+    yield GaugeMetricFamily("policer_epoch", "Epoch of the leader", leads.epoch)
     yield GaugeMetricFamily(
-        "policer_leadership_known", "Whether it can be told who leads", float(not leads.problem)
+        "policer_leadership_known", "Whether the leader is known", float(not leads.problem)
     )
     yield GaugeMetricFamily(
-        "policer_brake_on", "Whether all ladders are stopped", float(fleet.braked)
+        "policer_brake_on", "Whether all escalation is stopped", float(fleet.braked)
     )
     yield GaugeMetricFamily(
-        "policer_brake_hosts", "Hosts whose own ladders are stopped", len(fleet.braked_hosts)
+        "policer_brake_hosts", "Hosts with stopped escalation", len(fleet.braked_hosts)
     )
 
 
@@ -221,12 +224,12 @@ def _of_overrides(fleet: Fleet, lives: Iterable[HostLive]) -> Iterator[Metric]:
     """Yield what operators override; routers and reasons are no labels, since both are endless."""
     overrides = fleet.overrides
     brake = GaugeMetricFamily(
-        "policer_brake_mode", "Whether this is what operators want of the brake", labels=("mode",)
+        "policer_brake_mode", "State of the brake that operators set", labels=("mode",)
     )
     for mode in get_args(BrakeMode):
         brake.add_metric((mode,), float(mode == overrides.brake_mode))
     yield brake
-    count = GaugeMetricFamily("policer_overrides", "Overrides that stand", labels=("kind",))
+    count = GaugeMetricFamily("policer_overrides", "Overrides in force", labels=("kind",))
     for kind, number in sorted(overrides.count().items()):
         count.add_metric((kind,), number)
     yield count
@@ -239,7 +242,7 @@ def _of_overrides(fleet: Fleet, lives: Iterable[HostLive]) -> Iterator[Metric]:
 
 
 _HOST_VALUES: tuple[tuple[str, str, Callable[[HostLive, float], float | None]], ...] = (
-    ("reachable", "Whether it was heard lately", lambda live, now: live.telemetry.reachable(now)),
+    ("reachable", "Whether it was heard recently", lambda live, now: live.telemetry.reachable(now)),
     (
         "last_heard_seconds",
         "Time since it was last heard",
@@ -249,18 +252,18 @@ _HOST_VALUES: tuple[tuple[str, str, Callable[[HostLive, float], float | None]], 
     ),
     (
         "distrusted",
-        "Whether what it says is not believed",
+        "Whether its telemetry is distrusted",
         lambda live, _: bool(live.telemetry.distrust),
     ),
-    ("link_problem", "Whether it cannot be told anything", lambda live, _: bool(live.link_problem)),
+    ("link_problem", "Whether it accepts no orders", lambda live, _: bool(live.link_problem)),
     ("refusals", "Routers whose order it refused", lambda live, _: len(live.refusals)),
     (
         "overpromised",
-        "Whether more is guaranteed now than it can forward, and it may not overcommit",
+        "Whether guarantees exceed its capacity although it may not overcommit",
         lambda live, _: live.overpromised,
     ),
     ("engaged", "Whether its routers are held", lambda live, _: live.state.standing.engaged),
-    ("shared_ratio", "What is shared out of it", lambda live, _: live.state.standing.shared),
+    ("shared_ratio", "Capacity that is distributed", lambda live, _: live.state.standing.shared),
     ("routers", "Routers that it reported last", lambda live, _: len(live.telemetry.routers)),
     (
         "routers_held",
@@ -269,7 +272,7 @@ _HOST_VALUES: tuple[tuple[str, str, Callable[[HostLive, float], float | None]], 
     ),
     (
         "capacity_packets_per_second",
-        "What all its routers can forward together",
+        "Total forwarding capacity of its routers",
         lambda live, _: live.host.capacity_pps,
     ),
     (
@@ -293,13 +296,17 @@ _HOST_VALUES: tuple[tuple[str, str, Callable[[HostLive, float], float | None]], 
 _HOST_COUNTS: tuple[tuple[str, str, Callable[[HostLive], int]], ...] = (
     (
         "host_telemetry_dropped",
-        "Messages that were replayed, reordered or came in a flood",
+        "Messages dropped as replayed, reordered or too frequent",
         lambda live: live.telemetry.dropped + live.unread,
     ),
-    ("rounds_failed", "Rounds that raised; each is a bug", lambda live: live.rounds_failed),
+    (
+        "rounds_failed",
+        "Rounds that failed with an exception; each is a bug",
+        lambda live: live.rounds_failed,
+    ),
     (
         "host_events_left_out",
-        "Events that were not stored, since it causes too many",
+        "Events not stored because it causes too many",
         lambda live: live.events_left_out,
     ),
 )
@@ -325,10 +332,10 @@ def _of_routers(lives: Iterable[HostLive]) -> Iterator[Metric]:
     setpoint, in_bits, limit, height = (
         GaugeMetricFamily(f"policer_vr_{name}", words, labels=("host", "vr"))
         for name, words in (
-            ("setpoint_packets_per_second", "What it is told to be held at"),
-            ("setpoint_bits_per_second", "Its setpoint, where that is in bits/s"),
-            ("limit_packets_per_second", "What the host is told to send into it at most"),
-            ("punishment_steps", "Steps of its contract's ladder that it has climbed"),
+            ("setpoint_packets_per_second", "Setpoint sent to its daemon"),
+            ("setpoint_bits_per_second", "Setpoint in bits/s"),
+            ("limit_packets_per_second", "Limit of its host's traffic into it"),
+            ("punishment_steps", "Current step of its escalation ladder"),
         )
     )
     for live in lives:
@@ -368,7 +375,7 @@ _KEPT_COUNTS: tuple[tuple[str, str, Callable[[Counted], float]], ...] = (
     ),
     (
         "breach_seconds",
-        "Time in which less was forwarded than was promised",
+        "Time in which it got less than its promise",
         lambda total: total.breach_s,
     ),
 )

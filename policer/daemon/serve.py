@@ -202,7 +202,7 @@ class Serving:
                 days = kept.keep_days, kept.keep_audit_days
                 await asyncio.to_thread(self._store.prune, *days)
             except StoreError as error:
-                log.warning("old rows could not be removed", problem=str(error))
+                log.warning("old_rows_not_removed", problem=str(error))
             wait = PRUNE_EVERY_S
 
     def reload(self) -> None:
@@ -368,4 +368,4 @@ def _told(ended: Iterable[object]) -> None:
     """Log the failure of a task, unless it was cancelled."""
     for outcome in ended:
         if isinstance(outcome, Exception):
-            log.error("a task failed", exc_info=outcome)
+            log.error("task_failed", exc_info=outcome)

@@ -17,10 +17,10 @@ def notes(
         yield Note("released", "the host is calm: its routers are released")
     for vr in now.harmed:
         if vr not in was.harmed:
-            yield Note("guarantee_missed", "it has less than its guarantee, which it could use", vr)
+            yield Note("guarantee_missed", "it gets less than its guarantee and could use it", vr)
     for vr in now.yields:
         if vr not in was.yields:
-            words = "it drops packets by itself: to hold the others down further did not help"
+            words = "it drops packets by itself: lowering the others further did not help"
             yield Note("self_inflicted_loss", words, vr)
     for vr, contract in terms.items():
         known = before.routers.get(vr, NEW_ROUTER)
@@ -35,11 +35,11 @@ def _of_router(
     elif before.evidence.guilty and not after.evidence.guilty:
         yield Note("behaves", "its offered load is acceptable again", vr)
     if after.shield.up and not before.shield.up:
-        yield Note("shielded", "the host drops what is sent into it beyond its setpoint", vr)
+        yield Note("shielded", "its host drops traffic above the setpoint", vr)
     elif before.shield.up and not after.shield.up:
-        yield Note("unshielded", "the host passes on what is sent into it", vr)
+        yield Note("unshielded", "its host no longer drops traffic above the setpoint", vr)
     if after.starving.on and not before.starving.on:
-        words = "it forwards less than it is sent, and its cap is not why: its CPU is contended"
+        words = "it forwards less than its load and its cap is not the limit: its CPU is contended"
         yield Note("starved", f"{words}, or it drops packets itself", vr)
     elif before.starving.on and not after.starving.on:
         yield Note("not_starved", "it has the CPU that its cap allows again", vr)
@@ -51,5 +51,5 @@ def _of_router(
         left = contract.measures[now - 1] if now else "nothing"
         words = f"one step down, to {left}"
         if contract.punish == "never":
-            words = "its contract, or an operator, allows no step now"
+            words = "its contract or an operator allows no measure now"
         yield Note("pardoned", words, vr)

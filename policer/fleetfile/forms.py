@@ -52,7 +52,7 @@ _WORDS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...]
         re.compile(r"Expected `(\w+)[^`]*`, got `(\w+)`"),
         lambda m: f"it is {_kind(m[2])}, not {_kind(m[1])}",
     ),
-    (re.compile(r"Expected `str` matching"), lambda _: "it is not of the form that it must have"),
+    (re.compile(r"Expected `str` matching"), lambda _: "it has the wrong form"),
     (re.compile(r"Expected `\w+` of length <= (\d+)"), lambda m: f"it is longer than {m[1]}"),
     (re.compile(r"Expected `\w+` >= (\S+)"), lambda m: f"it is below {float(m[1]):.15g}"),
     (re.compile(r"Expected `\w+` > (\S+)"), lambda m: f"it is not above {float(m[1]):.15g}"),

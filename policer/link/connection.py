@@ -123,7 +123,7 @@ class Link:
             self._on_telemetry(self._host.name, telemetry)
         except Exception:
             # The only catch-all of a link: a bug in a listener must not stop the reception.
-            log.exception("telemetry was not taken", host=self._host.name)
+            log.exception("telemetry_not_processed", host=self._host.name)
 
     def _miss(self, error: LinkError) -> None:
         """Report why the host is silent, once until it recovers or the reason changes."""

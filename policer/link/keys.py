@@ -36,7 +36,7 @@ def load_keys(path: Path) -> Keys:
         raise SettingsError(WHERE, f"{path} holds no secret key", "name the file NAME.key_secret")
     if _public_of(secret) != public:
         fix = "make another pair with `xtc config keys`"
-        raise SettingsError(WHERE, f"{path}: its two keys are no pair", fix)
+        raise SettingsError(WHERE, f"{path}: its two keys do not match", fix)
     return Keys(public, secret)
 
 

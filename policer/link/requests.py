@@ -90,7 +90,7 @@ class Requests:
             reply = _decoded(frames[-1])
             if reply.id == envelope.id:
                 return reply
-        raise LinkError("it answers what was not asked")
+        raise LinkError("it sent an unexpected answer")
 
     def close(self) -> None:
         """Disconnect; a request in progress ends in a LinkError."""
@@ -110,7 +110,7 @@ def _decoded(raw: bytes) -> Reply:
     try:
         return decode_reply(raw)
     except Refused as refused:
-        raise LinkError(f"its answer is none: {refused}") from None
+        raise LinkError(f"its answer is malformed: {refused}") from None
 
 
 def _refusals(reply: Reply, count: int) -> Sequence[Refusal | None]:

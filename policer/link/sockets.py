@@ -41,7 +41,7 @@ _OPTIONS: Final = {
 }
 _FATES: Final[Mapping[int, str]] = {
     zmq.EVENT_CONNECT_RETRIED: "no process listens there",
-    zmq.EVENT_HANDSHAKE_SUCCEEDED: "the daemon is connected, and says nothing",
+    zmq.EVENT_HANDSHAKE_SUCCEEDED: "the daemon is connected but silent",
     zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL: "the handshake fails (is server_key the daemon's own?)",
     zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL: "the handshake fails (is server_key the daemon's own?)",
     zmq.EVENT_HANDSHAKE_FAILED_AUTH: "the daemon does not admit this policer's key (put its .key "

@@ -89,4 +89,4 @@ def decoded(raw: bytes) -> Telemetry:
     try:
         return decode_telemetry(raw)
     except Refused as refused:
-        raise LinkError(f"its telemetry is none: {refused}") from None
+        raise LinkError(f"its telemetry is malformed: {refused}") from None

@@ -106,7 +106,7 @@ class KeyRing:
         except (FetchError, ValueError) as error:
             self._fail(str(error))
         except Exception:  # noqa: BLE001  the one firewall: what answers belongs to another program
-            self._log.exception("the keys could not be fetched")
+            self._log.exception("keys_not_fetched")
             self._fail("it failed, and the log says how")
         else:
             self._keys, self._fetched_at, self._problem = keys, self._clock(), ""

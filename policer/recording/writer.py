@@ -102,7 +102,7 @@ class HistoryWriter:
 
     def heard(self, live: HostLive, telemetry: HostTelemetry) -> None:
         """Take over a tick that is believed; `live` is the host before it."""
-        with self._guarded("a tick was not recorded"):
+        with self._guarded("tick_not_recorded"):
             self._recorder.heard(live, telemetry, self._wall())
 
     def end(self, host: str) -> None:
@@ -140,7 +140,7 @@ class HistoryWriter:
         with _thread("history-pack") as thread:
             while True:
                 await asyncio.sleep(COLLECT_EVERY_S)
-                with self._guarded("history was not packed"):
+                with self._guarded("history_not_packed"):
                     chunks = self._cut(self._wall())
                     await _done_by(thread, partial(self._pack, chunks, self._reign))
 
@@ -149,7 +149,7 @@ class HistoryWriter:
         with _thread("history-write") as thread:
             while True:
                 await asyncio.sleep(FLUSH_EVERY_S)
-                with self._guarded("history was not written"):
+                with self._guarded("history_not_written"):
                     await _done_by(thread, self.flush)
 
     @contextmanager

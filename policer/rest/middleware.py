@@ -95,9 +95,9 @@ class RequestMiddleware:
     def _broke_off(self, exchange: Exchange, error: Exception, *, slow: bool) -> None:
         """Log an answer that ended too early; the server can then only disconnect."""
         if slow:
-            self._log.warning("a slow client was hung up on", id=exchange.id, token=exchange.token)
+            self._log.warning("slow_client_disconnected", id=exchange.id, token=exchange.token)
         else:
-            self._log.error("an answer broke off", id=exchange.id, exc_info=error)
+            self._log.error("answer_interrupted", id=exchange.id, exc_info=error)
 
     def _tell(self, scope: Any, method: str, exchange: Exchange, seconds: float) -> None:
         """Log and measure; by the route's pattern, since the number of paths is unlimited."""

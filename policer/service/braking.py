@@ -78,9 +78,9 @@ class Braking:
         where = "on this host" if host else "in the fleet"
         mode = self._fleet.overrides.brake_mode
         effect = {
-            "automatic": "no ladder is climbed" if on else "ladders go on",
+            "automatic": "escalation is stopped" if on else "escalation continues",
             "on": "an operator's brake is on in any case",
-            "off": "an operator's override lets ladders go on",
+            "off": "an operator's override lets escalation continue",
         }[mode]
         words = f"{(_ON if on else _OFF).format(where=where)}: {effect}"
         kind = "brake" if on else "brake_off"

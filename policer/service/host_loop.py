@@ -244,7 +244,7 @@ class HostLoop:
             self._put(replace(self._live, link_problem=self._problem))
         except Exception:  # noqa: BLE001  the one firewall of this loop
             # A host that triggers a bug must not stop the others.
-            self._log.exception("a round failed")
+            self._log.exception("round_failed")
             failed = self._live.rounds_failed + 1
             self._put(replace(self._live, rounds_failed=failed))
         rest = SHORTEST_S - (self._shared.clock() - began)

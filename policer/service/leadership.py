@@ -144,4 +144,4 @@ class LeaderElection:
         try:
             self._lock.release()
         except StoreError as error:
-            self._log.warning("the lock could not be given up", problem=str(error))
+            self._log.warning("lock_not_released", problem=str(error))

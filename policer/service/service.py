@@ -161,7 +161,7 @@ class Service:
                 self._following.look(tuple(self._loops))
             except Exception:  # noqa: BLE001  the one firewall of this loop
                 # A contract that triggers a bug must not end the service.
-                self._log.exception("contracts were not followed in time")
+                self._log.exception("contracts_not_followed_in_time")
             await asyncio.sleep(LOOK_EVERY_S)
 
     async def _look(self) -> None:
@@ -182,7 +182,7 @@ class Service:
                 await self._take_over(leadership)
         except StoreError as error:
             if not self._unread:
-                self._log.error("the store cannot be read", problem=str(error))
+                self._log.error("store_unreadable", problem=str(error))
             self._unread = str(error)
         else:
             self._unread = ""
@@ -244,7 +244,7 @@ class Service:
         self._braking.count()  # a follower has counted no guilty routers
         if not led_last:
             for pardon in self.inbox.take_all():
-                self._log.warning("a pardon was overtaken", host=pardon.host, vr=pardon.vr)
+                self._log.warning("pardon_superseded", host=pardon.host, vr=pardon.vr)
             # The previous leader may have failed with its brake on.
             for name in self._loops:
                 guilty = sum(row.guilty for row in _of_host(punished, name).values())

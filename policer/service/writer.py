@@ -79,7 +79,7 @@ class Writer:
         with self._mutex:
             waits = {k: d for k, d in self._punished.items() if d.epoch >= since}
             if lost := len(self._punished) - len(waits):
-                self._log.warning("overtaken punishments are not written", routers=lost)
+                self._log.warning("superseded_punishments_not_written", routers=lost)
             self._punished = {key: _Decided(epoch, d.row) for key, d in waits.items()}
 
     def forget(self, host: str) -> None:

@@ -121,7 +121,7 @@ class Store:
         """Copy the database, as of one instant, into a new file.
 
         Raises:
-            Invalid: the file is there already, or the database is not SQLite's.
+            Invalid: the file already exists, or the database is not SQLite's.
             StoreGone: the file cannot be written.
         """
         back_up(self._database, target)

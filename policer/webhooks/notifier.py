@@ -165,7 +165,7 @@ class Notifier:
         for one in tried:
             if one.problem and one.next_at is None:
                 self._ports.died()
-                self._log.error("a message is dead", webhook=endpoint.name, message=one.message)
+                self._log.error("message_given_up", webhook=endpoint.name, message=one.message)
         return work.more
 
     def _work(self, endpoint: Endpoint, place: int) -> Work:
@@ -216,7 +216,7 @@ class Notifier:
 
     def _say(self, problem: str) -> None:
         if problem and not self._unread:
-            self._log.error("webhooks wait for the store", problem=problem)
+            self._log.error("webhooks_wait_for_store", problem=problem)
         self._unread = problem
 
     def _now(self) -> datetime:

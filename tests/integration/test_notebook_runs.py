@@ -52,7 +52,7 @@ SAID = {
     "validation": (
         "held from",
         "fixed cap",
-        "foretold",
+        "predicted",
         "kp/s, simulated: cap",
         "the model is of another host, or this one has changed",
     ),
@@ -103,7 +103,7 @@ def test_without_a_lab_the_validation_says_so_and_uses_the_recorded_sweep(kernel
     notebook.cells.insert(0, v4.new_code_cell("import os; os.geteuid = lambda: 1"))
     output = printed(executed(notebook, kernel))
     assert "no lab here (Root privileges are missing" in output
-    assert "foretold: cap" in output
+    assert "predicted: cap" in output
     assert "fact" not in output
 
 

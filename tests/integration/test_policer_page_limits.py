@@ -108,7 +108,7 @@ def test_an_unlimited_token_gives_a_router_to_a_tenant(owned: Fleetwork, visit: 
     visit.page.get_by_label("Tenant").fill("no name!")
     visit.expects(422)
     visit.button("Save").click()
-    visit.sees("it is not of the form that it must have")
+    visit.sees("it has the wrong form")
 
 
 def test_access_says_what_the_token_is(owned: Fleetwork, visit: Visit) -> None:

@@ -96,7 +96,7 @@ def test_a_delay_that_is_known_beforehand_is_never_doubted() -> None:
     assert _fed(STEPS, _power_law(STEPS, 1.0, delay=1), known).delay == 3
 
 
-def test_a_sample_that_was_foretold_is_no_reason_to_doubt_the_delay() -> None:
+def test_a_sample_that_was_predicted_is_no_reason_to_doubt_the_delay() -> None:
     """The model's line leads from a flat top to the setpoint: a large move and a small change."""
     estimate = moved(
         _fed([0.0], [math.log(10.7)]), offset=math.log(10.0) + 1.5, slope=1.0, variance=0.09

@@ -249,7 +249,7 @@ def test_another_line_begins_without_a_miss() -> None:
 def test_a_sample_near_the_line_raises_no_doubt_about_the_delay(
     miss: float, *, doubted: bool
 ) -> None:
-    """A step down by 1 foretold a level of -1; the line was told so by a model."""
+    """A step down by 1 predicted a level of -1; the line was told so by a model."""
     known = Estimate(offset=0.0, caps=(0.0, 0.0), seen=-1.0)
     found = updated(known, -1.0, -1.0 + miss, shaped=True)
     assert any(found.misfits) is doubted

@@ -52,7 +52,7 @@ def test_a_host_without_contracts_has_an_empty_list(rig: "Rig", shell: "Shell") 
 
 def test_a_host_that_is_there_is_changed_by_another_command(shell: "Shell") -> None:
     said = shell("host", "add", "gold", "--requests", "ipc:///run/a", *ELSE, code=1)
-    assert "host gold is there already (change it with `policer host set`)" in said
+    assert "host gold already exists (change it with `policer host set`)" in said
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_host_that_is_there_is_changed_by_another_command(shell: "Shell") -> N
         (("contract", "set", "gold", "a b", "--guarantee", "1"), "vr: it is not of the form"),
         (
             ("host", "add", "h", "--requests", "10.0.0.7:7077", *ELSE),
-            "requests: it is not of the form that it must have (write tcp://10.0.0.7:7077 or",
+            "requests: it has the wrong form (write tcp://10.0.0.7:7077 or",
         ),
     ],
 )

@@ -177,7 +177,7 @@ def test_a_backup_can_be_opened(shell: Shell, tmp_path: Path) -> None:
     copy = open_store(f"sqlite:///{target}", create=False)
     assert [stored.value for stored in copy.hosts.all()] == [HOST]
     assert target.stat().st_mode & 0o077 == 0
-    assert "is there already" in shell("db", "backup", str(target), code=1)
+    assert "already exists" in shell("db", "backup", str(target), code=1)
 
 
 @pytest.mark.root
@@ -246,6 +246,6 @@ def test_keys_are_made_once_and_the_secret_one_is_kept(shell: Shell, tmp_path: P
     assert secret.name == "policer.key_secret"
     assert secret.stat().st_mode & 0o777 == 0o600
     before = zmq.auth.load_certificate(secret)
-    assert "is there already" in shell("config", "keys", str(tmp_path / "keys"), code=2)
+    assert "already exists" in shell("config", "keys", str(tmp_path / "keys"), code=2)
     assert zmq.auth.load_certificate(secret) == before
     assert "no file name" in shell("config", "keys", str(tmp_path), "a/b", code=2)

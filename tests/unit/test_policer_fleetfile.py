@@ -124,7 +124,7 @@ def test_a_bit_rate_is_written_and_read_with_its_unit() -> None:
         ('weight = "2"', "it is a text, not a number (write a number from 0.001"),
         ("cost = 1e3", "it is above 100 (write a number from 0.01"),
         ("class = 5", "it is a whole number, not a text (write the name of a class"),
-        ('tenant = "a b"', "it is not of the form that it must have (write the name of a tenant"),
+        ('tenant = "a b"', "it has the wrong form (write the name of a tenant"),
         ('zone = "' + 65 * "x" + '"', "it is longer than 64 (write a time zone"),
         ("valid_from = 2031-01-01", "it is a date without a time, not a date and time (write"),
         ('valid_until = "soon"', "it is no date and time (write a date and time with its zone"),

@@ -214,7 +214,7 @@ def test_a_bug_in_the_history_stops_no_tick(
     policer.history_writer.lead(epoch, epoch)
     monkeypatch.setattr(policer.history_writer._recorder, "heard", bug)
     policer.see(50)
-    assert capsys.readouterr().out.count("a tick was not recorded") == 1
+    assert capsys.readouterr().out.count("tick_not_recorded") == 1
 
 
 @contextmanager

@@ -321,7 +321,7 @@ async def test_a_refusal_of_a_router_that_vanished_is_forgotten() -> None:
 async def test_no_harder_step_is_taken_because_a_milder_one_was_refused() -> None:
     policy = Policy(escalation=Escalation(climb_s=2.0))
     rig = HostRig({"gold": GOLD, "silver": SILVER}, policy)
-    refusal = Refusal("no_interface", "vr", "silver has no interface now")
+    refusal = Refusal("no_interface", "vr", "silver has no interface at the moment")
     rig.daemon.refuse = lambda one: refusal if isinstance(one, Limit) and one.rate_pps else None
     await flood(rig)
     standing = rig.live.state.routers["silver"].punishment

@@ -164,7 +164,7 @@ def test_an_exemption_lifts_every_step_at_once_and_says_so() -> None:
     assert context.height("b") == 0
     assert not played.orders["b"].punishment
     assert [note.words for note in played.notes if note.kind == "pardoned"] == [
-        "its contract, or an operator, allows no step now"
+        "its contract or an operator allows no measure now"
     ]
     context.contracts = plain
     played = context.decide_round(full(), flood(), rounds=2)

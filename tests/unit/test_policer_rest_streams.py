@@ -294,7 +294,7 @@ def test_a_stream_that_fails_breaks_off_and_is_logged_once(
             listener.drain()
         listener.close()
     errors = [entry for entry in logs if entry["log_level"] == "error"]
-    assert [entry["event"] for entry in errors] == ["an answer broke off"]
+    assert [entry["event"] for entry in errors] == ["answer_interrupted"]
     assert errors[0]["id"] == listener.answer.headers["x-request-id"]
 
 

@@ -135,7 +135,7 @@ async def test_what_the_count_says_under_an_override_is_said_as_such(one: Police
     await one.follow()
     one.shows_guilty()
     (event,) = one.service.writer._events
-    assert event.words.endswith("an operator's override lets ladders go on")
+    assert event.words.endswith("an operator's override lets escalation continue")
 
 
 async def test_exempt_routers_do_not_count_for_the_brake(one: Policer, backend: "Backend") -> None:

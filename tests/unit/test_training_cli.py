@@ -195,15 +195,15 @@ def test_a_design_takes_its_specification(recording: Path) -> None:
     assert slow["pi"]["ki"] < document("design", recording)["pi"]["ki"]
 
 
-def test_a_validation_compares_what_was_foretold_with_fact(config: Path, tmp_path: Path) -> None:
+def test_a_validation_compares_what_was_predicted_with_fact(config: Path, tmp_path: Path) -> None:
     model = tmp_path / "model.toml"
     model.write_text(dump_host(paper_host()))
     options = ("--config", config, "--model", model, "--setpoint", "20kpps", "--hold", "15s")
     found = document("validate", *options)
     assert [one["setpoint_pps"] for one in found] == [20e3]
-    assert found[0]["fact"]["cap"] == pytest.approx(found[0]["foretold"]["cap"], rel=0.05)
+    assert found[0]["fact"]["cap"] == pytest.approx(found[0]["predicted"]["cap"], rel=0.05)
     words = shown("validate", *options)
-    assert "foretold" in words
+    assert "predicted" in words
     assert "fact" in words
     assert "pass" in words
 

@@ -227,7 +227,7 @@ def test_b_is_the_gain_times_what_a_leaves_and_their_errors_add() -> None:
     assert (found.line, found.delay, found.pairs) == (LINE, 1, 18)
 
 
-def test_what_is_foretold_goes_from_the_last_sample_towards_the_line() -> None:
+def test_what_is_predicted_goes_from_the_last_sample_towards_the_line() -> None:
     found, every = fitted(2.0)
     a = found.a.value
     assert len(found.residuals) == len(every)

@@ -117,7 +117,7 @@ def test_the_papers_joint_regression_takes_a_bend_for_lag_and_this_one_does_not(
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("host", ["paper", "hinge"])
-def test_with_noise_the_intervals_hold_the_truth_and_held_out_caps_are_foretold(
+def test_with_noise_the_intervals_hold_the_truth_and_held_out_caps_are_predicted(
     host: str, seed: int
 ) -> None:
     """Intervals of 99.9 % would be about twice as wide as those of 95 %."""

@@ -228,8 +228,8 @@ def test_held_out_caps_are_compared_with_the_curve_between_its_points() -> None:
     for cap, rate in ((0.15, 25e3), (0.25, 50e3), (0.35, 100e3)):
         sweep.visits("held_out", cap, [rate] * 2)
     found = sweep.fitted()
-    foretold = [(one.cap, one.predicted_pps, one.measured_pps) for one in found.held_out]
-    assert [round(value, 2) for one in foretold for value in one] == [
+    predicted = [(one.cap, one.predicted_pps, one.measured_pps) for one in found.held_out]
+    assert [round(value, 2) for one in predicted for value in one] == [
         *(0.15, 30e3, 25e3),
         *(0.25, 50e3, 50e3),
         *(0.35, 70e3, 100e3),

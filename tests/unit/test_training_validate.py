@@ -1,4 +1,4 @@
-"""Validation: the daemon's own loop on a simulated host, against what the model foretold."""
+"""Validation: the daemon's own loop on a simulated host, against what the model predicted."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -55,7 +55,7 @@ def test_a_true_model_predicts_what_happens(tmp_path: Path) -> None:
     for one in found:
         assert one.cap_error is not None
         assert abs(one.cap_error) < 0.02
-        assert one.fact.settling_s == one.foretold.settling_s
+        assert one.fact.settling_s == one.predicted.settling_s
         assert abs(one.fact.mean_error) < 0.01
         assert one.problems == ()
     assert len(told) == 40
@@ -105,7 +105,7 @@ def test_a_stopped_validation_leaves_nothing_capped(tmp_path: Path) -> None:
         assert site.journal.ledger.entries == {}
 
 
-def test_what_is_foretold_comes_from_the_plant_it_is_asked_for() -> None:
+def test_what_is_predicted_comes_from_the_plant_it_is_asked_for() -> None:
     model = paper_host()
     found = predict(model, model, 32e3, samples=30, period=1.0)
     assert found.cap == pytest.approx(0.1)
@@ -156,7 +156,7 @@ def test_no_short_hold_is_made_longer_in_silence(tmp_path: Path) -> None:
         validate(site, paper_host(), [20e3], hold=14, watcher=lambda *_: None)
 
 
-def test_what_is_foretold_at_another_period_has_the_lag_of_that_period() -> None:
+def test_what_is_predicted_at_another_period_has_the_lag_of_that_period() -> None:
     slow = replace(paper_host(), lag=0.9, pi=None, dead_beat=None)
     second = predict(None, slow, 50e3, samples=40, period=1.0)
     late = predict(None, slow, 50e3, samples=40, period=60.0)
@@ -198,5 +198,5 @@ def test_a_setpoint_passes_or_fails(fact: Outcome, problems: int) -> None:
 
 @pytest.mark.parametrize(("cap", "passes"), [(0.13, True), (0.14, False), (0.08, False)])
 def test_a_model_that_says_how_unsure_it_is_fails_beyond_that(cap: float, *, passes: bool) -> None:
-    foretold = Outcome(0.1, 1.0, 0.0, 0.0, caps=(0.095, 0.135))
-    assert (judged(20e3, foretold, Outcome(cap, 1.0, 0.0, 0.1)).problems == ()) is passes
+    predicted = Outcome(0.1, 1.0, 0.0, 0.0, caps=(0.095, 0.135))
+    assert (judged(20e3, predicted, Outcome(cap, 1.0, 0.0, 0.1)).problems == ()) is passes

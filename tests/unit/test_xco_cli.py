@@ -319,7 +319,7 @@ def test_a_key_is_made_once_for_its_owner_alone(shell: Shell) -> None:
     assert shell.json("key", "make", str(file)) == {"key": str(file)}
     assert file.stat().st_mode & 0o777 == 0o600
     key = read_master(file)
-    assert "is there already" in shell("key", "make", str(file), code=2)
+    assert "already exists" in shell("key", "make", str(file), code=2)
     assert read_master(file) == key
     assert shell("key", "make", str(shell.folder / "other.key"))
     assert read_master(shell.folder / "other.key") != key
@@ -334,7 +334,7 @@ def test_a_host_gets_a_key_of_its_own(shell: Shell) -> None:
     assert out.stat().st_mode & 0o777 == 0o600
     assert read_host_keys(out, 1, "b") == derive(MASTER, 1)
     assert MASTER not in out.read_bytes()
-    assert "is there already" in shell(*words, str(out), code=2)
+    assert "already exists" in shell(*words, str(out), code=2)
     assert "move it to b" in shell(*words, str(shell.folder / "again.key"))
     nobody = ("key", "host", str(master), "x", "--topology", topology, "--out", "y")
     assert "host.x: no such host" in shell(*nobody, code=2)
@@ -456,8 +456,8 @@ def test_what_does_not_run_is_said_beside_what_does(shell: Shell) -> None:
 
 def test_a_standby_says_so_and_takes_no_orders(shell: Shell) -> None:
     shell.controller_runs("standby")
-    assert "controller: stands by" in shell("controller", "status")
-    assert "ask the one that leads" in shell("controller", "strategy", "rate", code=1)
+    assert "controller: standby" in shell("controller", "status")
+    assert "ask the leader" in shell("controller", "strategy", "rate", code=1)
 
 
 def test_an_unknown_strategy_is_named_with_those_there_are(shell: Shell) -> None:

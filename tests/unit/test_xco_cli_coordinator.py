@@ -72,7 +72,7 @@ def test_a_release_of_an_interface_that_is_not_there_is_an_error(host: Shell) ->
     [
         ({}, "no controller heard;"),
         ({"refusals": 5}, "refused by the controller: the log says why;"),
-        ({"refusals": 5, "directives": 9}, "no controller obeyed, 5 refusals: the log says why;"),
+        ({"refusals": 5, "directives": 9}, "no controller accepted, 5 refusals: the log says why;"),
         ({"refusals": 5, "directives": 9, "joined": 1}, "obeys epoch 7;"),
     ],
 )

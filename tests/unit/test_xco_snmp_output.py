@@ -115,7 +115,7 @@ def test_a_switch_is_read_with_what_concerns_its_ports() -> None:
     ("done", "said"),
     [
         ((1, "", "Timeout: No Response from tor1"), "Timeout: No Response"),
-        ((0, ".1.3.6.1.2.1.17.2.15.1.3 No Such Object", ""), "tells of no port of a bridge"),
+        ((0, ".1.3.6.1.2.1.17.2.15.1.3 No Such Object", ""), "reports no port of a bridge"),
     ],
 )
 def test_an_agent_that_tells_nothing_is_named_with_what_to_do(

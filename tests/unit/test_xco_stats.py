@@ -39,7 +39,7 @@ def test_fields_and_rows_by_name(tmp_path: Path) -> None:
         (b"something else", "not a file of statistics"),
         (image()[:-8], "cut short"),
         (image(used=3), "cut short"),
-        (image(sequence=3), "its writer died while it wrote"),
+        (image(sequence=3), "its writer ended during a write"),
     ],
 )
 def test_what_is_not_whole_is_refused(tmp_path: Path, content: bytes, said: str) -> None:

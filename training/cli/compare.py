@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 
 def compare(
-    a: Annotated[Path, typer.Argument(metavar="A", help="The CSV of a sweep.")],
-    b: Annotated[Path, typer.Argument(metavar="B", help="The CSV of another sweep.")],
+    a: Annotated[Path, typer.Argument(metavar="A", help="CSV file of a sweep.")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="CSV file of another sweep.")],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Draw the ratio in this HTML page.")
     ] = None,

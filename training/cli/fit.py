@@ -31,9 +31,9 @@ SETTLING, OVERSHOOT = "5s", "8%"
 NAMES = {"settling_s": "--settling", "overshoot": "--overshoot"}
 """The options behind a design's figures."""
 
-RecordingPath = Annotated[Path, typer.Argument(help="The CSV of a sweep.")]
-Settling = Annotated[str, typer.Option(help="The time in which the PI law is to settle.")]
-Overshoot = Annotated[str, typer.Option(help="By how much it may exceed a new setpoint.")]
+RecordingPath = Annotated[Path, typer.Argument(help="CSV file of a sweep.")]
+Settling = Annotated[str, typer.Option(help="Settling time of the PI law.")]
+Overshoot = Annotated[str, typer.Option(help="Overshoot allowed at a new setpoint.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -45,7 +45,7 @@ def fit(
     settling: Settling = SETTLING,
     overshoot: Overshoot = OVERSHOOT,
     rough: Annotated[
-        bool, typer.Option("--rough", help="Write a model that is not precise enough, too.")
+        bool, typer.Option("--rough", help="Write the model even if it is not precise enough.")
     ] = False,
     json: Json = False,
 ) -> None:
@@ -71,8 +71,8 @@ def fit(
 
 
 def design(
-    recording: Annotated[Path | None, typer.Argument(help="The CSV of a sweep.")] = None,
-    model: Annotated[str | None, typer.Option(help="Or a model file, or paper or log.")] = None,
+    recording: Annotated[Path | None, typer.Argument(help="CSV file of a sweep.")] = None,
+    model: Annotated[str | None, typer.Option(help="Model file, or paper or log.")] = None,
     settling: Settling = SETTLING,
     overshoot: Overshoot = OVERSHOOT,
     json: Json = False,

@@ -31,20 +31,23 @@ def fleet(
         Path | None, typer.Argument(metavar="FLEET.toml", help="The list of hosts.")
     ] = None,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="The folder for all results; goes on with it.")
+        Path,
+        typer.Option(
+            "--output", "-o", help="Folder for all results; an existing one is continued."
+        ),
     ] = Path("fleet"),
     summary_only: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Sweep nothing: fit the CSV files in this folder."),
+        typer.Option(metavar="DIR", help="Do not sweep: fit the CSV files in this folder."),
     ] = None,
     jobs: Annotated[
-        int, typer.Option(min=0, help="Hosts that are swept at the same time; 0 means all.")
+        int, typer.Option(min=0, help="Number of hosts swept at the same time (0 = all).")
     ] = 0,
     again: Annotated[
         bool, typer.Option("--again", help="Sweep hosts with a complete recording too.")
     ] = False,
     rough: Annotated[
-        bool, typer.Option("--rough", help="Write models that are not precise enough, too.")
+        bool, typer.Option("--rough", help="Write models even if they are not precise enough.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

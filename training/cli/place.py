@@ -30,24 +30,25 @@ ConfigPath = Annotated[
     ),
 ]
 RouterName = Annotated[
-    str | None, typer.Option("--router", help="Which of them; its name in the configuration.")
+    str | None,
+    typer.Option("--router", help="Router to measure, by its name in the configuration."),
 ]
 Source = Annotated[
     str | None,
     typer.Option(
-        help="A command that floods the router; {rate} stands for packets/s, {size} for the bytes "
-        "of --packet-size."
+        help="Command that floods the router; {rate} is replaced by packets/s, {size} by the "
+        "bytes of --packet-size."
     ),
 ]
 Offered = Annotated[
     str | None,
-    typer.Option(help="Packet rate to send, such as 200kpps; what saturates the router if not."),
+    typer.Option(help="Packet rate to send, e.g. 200kpps (default: what saturates the router)."),
 ]
 OfferedRates = Annotated[
     list[str] | None,
     typer.Option(
         "--offered",
-        help="Packet rate to send, such as 200kpps; what saturates the router if not. "
+        help="Packet rate to send, e.g. 200kpps (default: what saturates the router). "
         "Repeatable: a few caps are measured at each further rate, too.",
     ),
 ]
@@ -60,14 +61,14 @@ PacketSizes = Annotated[
     typer.Option(
         "--packet-size",
         help="Packet size to send: bytes of the Ethernet frame without its checksum (FCS). "
-        "A lab sends 64 if not. Repeatable: a few caps are measured at each further size, too.",
+        "In a lab, the default is 64. Repeatable: a few caps are measured at each further size.",
     ),
 ]
 LabPeriod = Annotated[
-    str, typer.Option("--period", help="Between samples in a lab; else the configuration's.")
+    str, typer.Option("--period", help="Sampling period in a lab (else the configuration's).")
 ]
 LabState = Annotated[
-    Path, typer.Option("--lab-state-dir", help="Where the journal of a lab's router is.")
+    Path, typer.Option("--lab-state-dir", help="Directory of the journal of a lab's router.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 STATE = LAB_STATE

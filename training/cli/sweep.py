@@ -64,10 +64,10 @@ def sweep(
         ),
     ] = None,
     budget: Annotated[
-        str | None, typer.Option(help="The time it may take: 5min if not given, 1min with --cap.")
+        str | None, typer.Option(help="Duration of the sweep (default: 5min, with --cap 1min).")
     ] = None,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="CSV; goes on with it if there.")
+        Path, typer.Option("--output", "-o", help="CSV file; an existing one is continued.")
     ] = (Path("sweep.csv")),
     period: LabPeriod = "1s",
     lab_state_dir: LabState = STATE,

@@ -41,9 +41,9 @@ def validate(
     packet_size: PacketSize = None,
     setpoint: Annotated[
         list[str] | None,
-        typer.Option(help="A packet rate to hold; repeatable. Else 10 to 90 % of the top."),
+        typer.Option(help="Packet rate to hold; repeatable (default: 10 to 90 % of the top)."),
     ] = None,
-    hold: Annotated[str, typer.Option(help="How long each is held; 15 periods at least.")] = "30s",
+    hold: Annotated[str, typer.Option(help="Time to hold each; at least 15 periods.")] = "30s",
     untrained: Annotated[
         bool, typer.Option("--untrained", help="Hold without the model, for comparison.")
     ] = False,
@@ -100,7 +100,7 @@ def _print(found: list[Validation]) -> None:
         table.add_column(heading, justify="right")
     table.add_column("verdict")
     for one in found:
-        table.add_row(format_rate(one.setpoint_pps), "foretold", *_row(one.foretold))
+        table.add_row(format_rate(one.setpoint_pps), "predicted", *_row(one.predicted))
         table.add_row("", "fact", *_row(one.fact), "; ".join(one.problems) or "pass")
     Console(highlight=False).print(table)
 

@@ -77,7 +77,7 @@ def transfer_of(known: Known, recording: Recording) -> Transfer:
     samples = [sample for sample in recording.samples if sample.phase != "load"]
     _check_size(known, recording)
     if not any(sample.phase == "steady" for sample in samples):
-        fix = "let sweep --cap run to its end: the same command goes on"
+        fix = "let sweep --cap finish: the same command continues"
         raise TransferError("caps", "no cap was measured yet", fix)
     offered = offered_in(recording)
     means = means_of(samples, recording.metadata.period_s, _dynamics(known.host, recording))

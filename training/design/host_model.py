@@ -106,7 +106,9 @@ def _description(fit: Fit, metadata: Metadata) -> str:
     ]
     caps = f"caps from {format_cap(fit.points[0].cap)} to {format_cap(fit.points[-1].cap)}"
     error = fit.held_out_error
-    held_out = "" if error is None else f" Caps held out were foretold within {error:.1%} (median)."
+    held_out = (
+        "" if error is None else f" Caps held out were predicted within {error:.1%} (median)."
+    )
     verdict = verdict_on(fit)
     rough = "" if verdict.usable else f" Rough: {verdict.words}."
     where = " ".join(filter(None, parts))

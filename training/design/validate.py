@@ -68,7 +68,7 @@ class Validation(msgspec.Struct, frozen=True):
     """One setpoint: the model's prediction, and the host's result."""
 
     setpoint_pps: float
-    foretold: Outcome
+    predicted: Outcome
     fact: Outcome
     problems: tuple[str, ...] = ()
     """What failed; empty if loop and model passed."""
@@ -76,9 +76,9 @@ class Validation(msgspec.Struct, frozen=True):
     @property
     def cap_error(self) -> float | None:
         """Distance of the predicted cap from the one that held, as a share of the latter."""
-        if self.fact.cap is None or self.foretold.cap is None:
+        if self.fact.cap is None or self.predicted.cap is None:
             return None
-        return self.foretold.cap / self.fact.cap - 1
+        return self.predicted.cap / self.fact.cap - 1
 
 
 Watcher = Callable[[float, float | None, int], None]
@@ -213,9 +213,9 @@ def validate(
     return found
 
 
-def judged(setpoint: float, foretold: Outcome, fact: Outcome) -> Validation:
+def judged(setpoint: float, predicted: Outcome, fact: Outcome) -> Validation:
     """Evaluate one setpoint: did the loop hold it, and at the predicted cap?"""
-    one = Validation(setpoint, foretold, fact)
+    one = Validation(setpoint, predicted, fact)
     return msgspec.structs.replace(one, problems=tuple(_problems(one)))
 
 
@@ -224,18 +224,18 @@ def _problems(one: Validation) -> Iterator[str]:
         yield "never settled"
     elif abs(one.fact.mean_error) > BAND:
         yield f"its mean is {one.fact.mean_error:+.1%} off"
-    if one.fact.cap is None or one.foretold.cap is None:
-        yield "no cap was foretold or held"
-    elif not _fits(one.fact.cap, one.foretold.cap, one.foretold.caps):
+    if one.fact.cap is None or one.predicted.cap is None:
+        yield "no cap was predicted or held"
+    elif not _fits(one.fact.cap, one.predicted.cap, one.predicted.caps):
         yield (
-            f"{format_cap(one.foretold.cap)} foretold, {format_cap(one.fact.cap)} needed: "
+            f"{format_cap(one.predicted.cap)} predicted, {format_cap(one.fact.cap)} needed: "
             "the model is of another host, or this one has changed"
         )
 
 
-def _fits(held: float, foretold: float, caps: tuple[float, float] | None) -> bool:
+def _fits(held: float, predicted: float, caps: tuple[float, float] | None) -> bool:
     """Whether a cap that held is one that the model allows; 15 % off is near enough."""
-    low, high = foretold * (1 - CAP_BAND), foretold / (1 - CAP_BAND)
+    low, high = predicted * (1 - CAP_BAND), predicted / (1 - CAP_BAND)
     if caps is not None:
         low, high = min(low, caps[0]), max(high, caps[1])
     return low <= held <= high

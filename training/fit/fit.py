@@ -242,7 +242,7 @@ def _check_answer(points: Sequence[CapPoint], uncapped: float | None) -> None:
         )
     raise UnfitError(
         "answer",
-        f"throughput does not answer to the cap from {smallest} up",
+        f"throughput does not follow the cap from {smallest} up",
         "check that the actuator reaches what forwards: no quota touches the host's own kernel",
     )
 

@@ -157,7 +157,7 @@ def _curve(recording: Recording, fit: Fit, figures: Figures) -> Iterator[Markup]
     )
     yield table("Measured caps", ("cap", "mean", "95 % interval", "samples", "scatter"), _caps(fit))
     if fit.held_out:
-        head = ("cap", "foretold", "measured", "error")
+        head = ("cap", "predicted", "measured", "error")
         yield table("Caps held out of the fit", head, _held_out(fit))
     if fit.loads:
         rows = ((named(one.traffic), in_words(one)) for one in fit.loads)

@@ -91,4 +91,4 @@ def _leads(config: ConfigPath, places: Places) -> None:
     if found is None:
         raise NobodyAnswersError(str(places.state_file), "no controller runs here")
     if found["controller"]["role"] != "leader":
-        raise ControllerError("controller", "it stands by", "ask the one that leads")
+        raise ControllerError("controller", "it is a standby", "ask the leader")

@@ -27,7 +27,7 @@ U32_LIMITS = (
 LOCKS = Path("/run/xco/locks")
 """Directory where xco-coordinator locks one file per interface of its network namespace."""
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The host's coordinator.")
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Coordinator of this host.")
 
 
 @app.command()
@@ -86,7 +86,7 @@ def status(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
 @app.command()
 def release(
     interface: Annotated[
-        str | None, typer.Argument(help="This one alone; else all that carry our queues.")
+        str | None, typer.Argument(help="Interface to release (default: all shaped by xco).")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -99,7 +99,7 @@ def release(
 
     there = [name for _, name in socket.if_nameindex()]
     if interface is not None and interface not in there:
-        fix = "name another, or none: then all that carry our queues"
+        fix = "name another, or none to release all that xco shapes"
         raise Gone(interface, "there is no such interface", fix)
     names = there if interface is None else [interface]
     for name in names:

@@ -11,12 +11,12 @@ from xco.errors import ConfigError
 from xco.protocol.keys import derive, host_file, new_master, read_master, write_new
 from xco.topology.file import load_file
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The keys of all messages.")
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Keys of the messages.")
 
 
 @app.command()
 def make(
-    file: Annotated[Path, typer.Argument(help="Where it goes, such as /etc/xtc/xco.key.")],
+    file: Annotated[Path, typer.Argument(help="Path of the new key, e.g. /etc/xtc/xco.key.")],
     json: Json = False,
 ) -> None:
     """Create a master key that only its owner can read; refuse to replace an existing file.
@@ -32,10 +32,10 @@ def make(
 
 @app.command()
 def host(
-    master: Annotated[Path, typer.Argument(help="The controllers' master key.")],
+    master: Annotated[Path, typer.Argument(help="Master key of the controllers.")],
     name: Annotated[str, typer.Argument(help="A host of the topology.", metavar="HOST-NAME")],
-    topology: Annotated[Path, typer.Option(help="The topology file that all share.")],
-    out: Annotated[Path, typer.Option(help="Where the host's key goes.")],
+    topology: Annotated[Path, typer.Option(help="Topology file.")],
+    out: Annotated[Path, typer.Option(help="Path of the host's new key.")],
     json: Json = False,
 ) -> None:
     """Create the key file of one host; refuse to replace an existing file.

@@ -40,7 +40,7 @@ def _controller(found: dict[str, Any]) -> Iterator[str | Table]:
             f"{loop['hosts_coordinated']} coordinated, {loop['links_contended']} links contended"
         )
     else:
-        yield "controller: stands by" if state["role"] == "standby" else "controller: starts"
+        yield "controller: standby" if state["role"] == "standby" else "controller: starts"
     if state["problem"]:
         yield f"problem: {state['problem']}"
     joined = [row for row in found["hosts"] if row["joined"]]
@@ -86,7 +86,7 @@ def _obeys(found: dict[str, Any]) -> str:
         return "no controller heard"
     if not counters["directives"]:
         return "refused by the controller: the log says why"
-    return f"no controller obeyed, {counters['refusals']} refusals: the log says why"
+    return f"no controller accepted, {counters['refusals']} refusals: the log says why"
 
 
 def _flow_now(row: dict[str, Any]) -> tuple[str, ...]:
@@ -124,7 +124,7 @@ def _capped(made: Table, total: int, rows: int) -> Table:
 
 def _controller_line(found: dict[str, Any]) -> str:
     if found["role"] != "leader":
-        return "controller: stands by"
+        return "controller: standby"
     return (
         f"controller: epoch {found['epoch']}, {found['strategy']}; {found['hosts_joined']} hosts, "
         f"{found['hosts_coordinated']} coordinated; {found['slices_started_per_s']:.0f} slices/s, "

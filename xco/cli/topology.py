@@ -13,7 +13,7 @@ from xco.topology.graph import Topology
 from xco.units import format_rate, format_size
 
 DEFAULT_TOPOLOGY = Path("/etc/xtc/topology.toml")
-File = Annotated[Path, typer.Argument(help="The topology's file.")]
+File = Annotated[Path, typer.Argument(help="Topology file.")]
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Hosts, switches and links.")
 

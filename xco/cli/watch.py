@@ -33,9 +33,11 @@ def status(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
 
 def top(
     config: ConfigPath = DEFAULT_PATH,
-    rows: Annotated[int, typer.Option(min=1, max=1000, help="Show so many at most.")] = 40,
-    every: Annotated[float, typer.Option(min=0.2, max=60, help="Seconds between looks.")] = EVERY_S,
-    ticks: Annotated[int, typer.Option(min=0, help="Stop after so many; 0 goes on.")] = 0,
+    rows: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number to show.")] = 40,
+    every: Annotated[
+        float, typer.Option(min=0.2, max=60, help="Seconds between updates.")
+    ] = EVERY_S,
+    ticks: Annotated[int, typer.Option(min=0, help="Exit after N (0 = never).")] = 0,
     json: Json = False,
 ) -> None:
     """Watch hosts and flows live, largest backlog first; with --json, print one line per tick."""

@@ -22,16 +22,16 @@ from xco.protocol.stats import Snapshot, read_statistics
 
 GAUGES = {
     "epoch": "The epoch of the loop",
-    "epoch_heard": "The highest epoch above its own that hosts have heard of; 0: none",
-    "hosts_joined": "Hosts that are scheduled",
-    "hosts_coordinated": "Hosts that send only when they are told to",
+    "epoch_heard": "Highest epoch that hosts know, if above its own; 0: none",
+    "hosts_joined": "Scheduled hosts",
+    "hosts_coordinated": "Hosts that send only on directives",
     "links_contended": "Directed links whose senders could congest them",
     "places_known": "Addresses that hosts have claimed",
-    "refused_place": "The address that was refused last: a MAC, or the end of an IP address",
-    "refused_claimant": "The number of the host that claimed it",
-    "refused_owner": "The number of the host that has it",
+    "refused_place": "Address refused last: a MAC, or the end of an IP address",
+    "refused_claimant": "Number of the host that claimed it",
+    "refused_owner": "Number of the host that has it",
     "realtime": "Whether the loop runs with a real-time priority",
-    "wake_late_ns_max": "The latest that the loop woke, in ns",
+    "wake_late_ns_max": "Largest delay of the loop's wake-up, in ns",
     "exchange_ns_max": "The longest time from a report's arrival to its directive, in ns",
 }
 """Fields that may fall; all others are counters."""

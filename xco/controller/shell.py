@@ -250,7 +250,7 @@ class Controller:
         write_loop_file(self.config, self._topology, epoch)
         command(self.config.command_socket, f"epoch {epoch}")
         log.warning("epoch_raised", heard=heard, epoch=epoch)
-        problem = "hosts had heard a higher epoch: does another controller use another lease?"
+        problem = "hosts know a higher epoch: does another controller use another lease?"
         self._say(epoch=epoch, problem=problem)
 
     def _stand_by(self, problem: str) -> None:

@@ -93,7 +93,7 @@ def write_new(path: Path, content: bytes) -> None:
             out.write(content)
     except FileExistsError as error:
         fix = "give another name, or remove the old key first"
-        raise ConfigError(str(path), "", "is there already", fix) from error
+        raise ConfigError(str(path), "", "already exists", fix) from error
     except OSError as error:
         fix = "give a file that you may write"
         raise ConfigError(str(path), "", error.strerror or "cannot be made", fix) from error

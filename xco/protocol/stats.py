@@ -62,7 +62,7 @@ def _consistent(path: Path, mapping: mmap.mmap) -> bytes:
         if before % 2 == 0 and _sequence(mapping) == before:
             return image
         time.sleep(0)
-    raise ControllerError(str(path), "its writer died while it wrote", "start the loop again")
+    raise ControllerError(str(path), "its writer ended during a write", "start the loop again")
 
 
 def _sequence(mapping: mmap.mmap) -> int:

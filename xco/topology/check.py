@@ -86,7 +86,7 @@ def _address(key: str, text: str) -> str:
     except ValueError:
         _wrong(key, f"{text!r} is no address", "write an IPv4 or IPv6 address of a VM, no prefix")
     if address.is_multicast or address.is_unspecified:
-        _wrong(key, f"{text} can belong to no VM", "write a unicast address")
+        _wrong(key, f"{text} cannot be the address of a VM", "write a unicast address")
     return str(address)
 
 

@@ -98,8 +98,8 @@ def _managed(source: SnmpSource, run: Run) -> SwitchView:
     walks = {table: parse_walk(_walk(source, table, run), table) for table in TABLES}
     states = port_states(walks)
     if not states:
-        fix = "see that its agent shows BRIDGE-MIB and IF-MIB to who asks from here"
-        raise ConfigError(f"agent {source.agent}", "", "tells of no port of a bridge", fix)
+        fix = "check that its agent shows BRIDGE-MIB and IF-MIB to this machine"
+        raise ConfigError(f"agent {source.agent}", "", "reports no port of a bridge", fix)
     return _view(source, states, port_speeds(walks), neighbours(walks))
 
 
@@ -107,7 +107,7 @@ def _walk(source: SnmpSource, table: str, run: Run) -> str:
     """Read a table; version and credentials come from net-snmp's own configuration."""
     done = run(["snmpbulkwalk", "-m", "", "-Oneq", "-Cr50", "-t2", "-r1", source.agent, table])
     if done.returncode != 0:
-        fix = "see that it is reached, and that /etc/snmp/snmp.conf has its credentials"
+        fix = "check that it is reachable, and that /etc/snmp/snmp.conf has its credentials"
         raise ConfigError(f"agent {source.agent}", "", done.stderr.strip() or "fails", fix)
     return done.stdout
 

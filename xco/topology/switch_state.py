@@ -74,7 +74,7 @@ class _Reader:
         closed = [] if is_loop else list(self._closed(topology, node))
         if not closed:
             problem = f"{error.problem}, as its ports' states say"
-            fix = "see that the spanning tree protocol runs on its switches"
+            fix = "check that the spanning tree protocol runs on its switches"
             return TreeError(self._file, error.key, problem, fix if is_loop else error.fix)
         what = "it" if len(closed) == 1 else "one of them"
         down = any(port.endswith(" down") for port in closed)

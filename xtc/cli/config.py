@@ -26,7 +26,7 @@ _FLOORS = {"none": "left alone", "reservation": "its reservation"}
 def check(
     config: ConfigPath = DEFAULT_PATH,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Take a warning for a mistake: exit code 2.")
+        bool, typer.Option("--strict", help="Treat warnings as mistakes: exit code 2.")
     ] = False,
     json: Json = False,
 ) -> None:
@@ -82,7 +82,7 @@ def show(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
 
 @app.command()
 def keys(
-    directory: Annotated[Path, typer.Argument(help="Where the two key files go.")],
+    directory: Annotated[Path, typer.Argument(help="Directory for the two key files.")],
     name: Annotated[str, typer.Argument(help="Base name of the key files, e.g. policer.")],
     json: Json = False,
 ) -> None:

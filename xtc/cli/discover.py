@@ -26,10 +26,10 @@ _LOCAL_HEADINGS = ("router", "kind", "interfaces", "on this host", "forwards", "
 def discover(
     uri: Annotated[
         list[str] | None,
-        typer.Option("--uri", help="A hypervisor alone, such as xen:///system."),
+        typer.Option("--uri", help="Only this hypervisor, e.g. xen:///system."),
     ] = None,
     toml: Annotated[
-        bool, typer.Option("--toml", help="Print the configuration of what it would control.")
+        bool, typer.Option("--toml", help="Print a configuration for the routers found.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

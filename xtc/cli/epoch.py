@@ -15,7 +15,7 @@ from xtc.state.journal import Journal
 from xtc.state.repair import with_epoch
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Lower the highest epoch.")
-To = Annotated[int, typer.Option("--to", min=0, help="The highest epoch after this.")]
+To = Annotated[int, typer.Option("--to", min=0, help="New highest epoch.")]
 
 
 @app.callback()

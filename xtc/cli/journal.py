@@ -14,7 +14,7 @@ from xtc.state.repair import Repair, carry_out, planned, read_all, read_state
 from xtc.state.salvage import Salvaged
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show and repair.")
-StateDir = Annotated[Path, typer.Option(envvar="XTC_STATE_DIR", help="Where the journal is.")]
+StateDir = Annotated[Path, typer.Option(envvar="XTC_STATE_DIR", help="Directory of the journal.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 
@@ -79,7 +79,7 @@ def _words(value: object) -> str:
 def repair(
     state_dir: StateDir = STATE,
     newer: Annotated[
-        bool, typer.Option("--newer", help="Of two originals of one place, take the newer.")
+        bool, typer.Option("--newer", help="Of two originals of one place, use the newer.")
     ] = False,
     yes: Yes = False,
     json: Json = False,

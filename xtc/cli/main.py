@@ -42,12 +42,12 @@ app.command()(simulate)
 app.command()(discover)
 
 RuntimeDir = Annotated[
-    Path, typer.Option(envvar="XTC_RUNTIME_DIR", help="Where the daemon's sockets are.")
+    Path, typer.Option(envvar="XTC_RUNTIME_DIR", help="Directory of the daemon's sockets.")
 ]
-StateDir = Annotated[Path, typer.Option(envvar="XTC_STATE_DIR", help="Where the journal is.")]
+StateDir = Annotated[Path, typer.Option(envvar="XTC_STATE_DIR", help="Directory of the journal.")]
 ConfigPath = Annotated[Path, typer.Option("--config", "-c", envvar="XTC_CONFIG")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Vr = Annotated[str, typer.Argument(help="The router's name in the configuration.")]
+Vr = Annotated[str, typer.Argument(help="Name of the router in the configuration.")]
 Setpoint = Annotated[
     str, typer.Option(help="A packet rate, such as 20kpps, or a bit rate, such as 50Mb/s.")
 ]
@@ -55,12 +55,12 @@ Burst = Annotated[
     str | None,
     typer.Option(help="Burst beyond the setpoint: 4000 (packets), 2Mb, or 200ms, the default."),
 ]
-Ttl = Annotated[
-    str | None, typer.Option(help="How long it holds, such as 10min; without it there is no end.")
+Ttl = Annotated[str | None, typer.Option(help="Duration, e.g. 10min (default: no expiry).")]
+Epoch = Annotated[int, typer.Option(help="Epoch of the policer; lower epochs are rejected.")]
+Sequence = Annotated[int, typer.Option(help="Sequence number within the epoch.")]
+Punish = Annotated[
+    bool, typer.Option("--punish", help="Keep the cap even while the meter is blind.")
 ]
-Epoch = Annotated[int, typer.Option(help="The policer's epoch; a lower one is never obeyed.")]
-Sequence = Annotated[int, typer.Option(help="Order within the epoch.")]
-Punish = Annotated[bool, typer.Option("--punish", help="Hold it even when the meter is blind.")]
 
 RELEASE_S = 10.0
 """How long `release` retries what could not be undone immediately."""
@@ -99,7 +99,7 @@ def status(
 def top(
     runtime_dir: RuntimeDir = RUNTIME,
     json: Json = False,
-    ticks: Annotated[int, typer.Option(help="Stop after so many ticks; 0 goes on.")] = 0,
+    ticks: Annotated[int, typer.Option(help="Exit after N ticks (0 = never).")] = 0,
 ) -> None:
     """Watch the routers live; with --json, one line a tick."""
     with Client(runtime_dir) as client:
@@ -152,7 +152,10 @@ def resume(vr: Vr, runtime_dir: RuntimeDir = RUNTIME, json: Json = False) -> Non
 
 @app.command()
 def observe(
-    state: Annotated[Literal["on", "off"], typer.Argument(help="Whether to only observe.")],
+    state: Annotated[
+        Literal["on", "off"],
+        typer.Argument(help="Switch observe mode: compute caps without writing them."),
+    ],
     runtime_dir: RuntimeDir = RUNTIME,
     json: Json = False,
 ) -> None:
@@ -180,7 +183,10 @@ def release(
     vr: Annotated[str | None, typer.Argument()] = None,
     every: Annotated[bool, typer.Option("--all", help="Release every router.")] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="With --all: past a daemon that does not answer.")
+        bool,
+        typer.Option(
+            "--force", help="With --all: even if a daemon holds the state and does not answer."
+        ),
     ] = False,
     runtime_dir: RuntimeDir = RUNTIME,
     state_dir: StateDir = STATE,

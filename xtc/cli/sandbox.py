@@ -29,7 +29,7 @@ DIRECTORY = Path("xtc-sandbox")
 STARTING_S = 5.0
 """How long to wait for a sandbox that was just started."""
 Directory = Annotated[
-    Path, typer.Option(envvar="XTC_SANDBOX", help="Where its sockets and logs are.")
+    Path, typer.Option(envvar="XTC_SANDBOX", help="Directory of its sockets and logs.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Vr = Annotated[str, typer.Argument(metavar="VR", help="The simulated router's name.")]
@@ -40,9 +40,7 @@ Rate = Annotated[
 
 @app.command()
 def run(
-    hosts: Annotated[
-        int, typer.Option(min=1, max=8, help="How many hosts, of 3 routers each.")
-    ] = 2,
+    hosts: Annotated[int, typer.Option(min=1, max=8, help="Number of hosts, 3 routers each.")] = 2,
     directory: Directory = DIRECTORY,
     json: Json = False,
 ) -> None:

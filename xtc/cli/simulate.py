@@ -85,7 +85,7 @@ def simulate(
     model: Annotated[str, typer.Option(help="A model file, or paper, hinge or log.")] = "paper",
     law: Annotated[str, typer.Option(help=f"One of {', '.join(NAMES)}.")] = DEFAULT,
     offered: Annotated[
-        str | None, typer.Option(help="Offered load; the model's own if not.")
+        str | None, typer.Option(help="Offered load (default: the model's own).")
     ] = None,
     load: Annotated[
         str, typer.Option(help=f"How it is offered: {', '.join(FORMS.values())}.")
@@ -94,26 +94,35 @@ def simulate(
         str | None, typer.Option(help="Burst beyond the setpoint: 4000 (packets) or 200ms.")
     ] = None,
     shield: Annotated[
-        bool, typer.Option("--shield/--no-shield", help="Drop the excess before the router.")
+        bool,
+        typer.Option(
+            "--shield/--no-shield", help="Drop traffic above the setpoint before the router."
+        ),
     ] = True,
-    period: Annotated[str, typer.Option(help="Of a sample, such as 500ms.")] = "1s",
+    period: Annotated[str, typer.Option(help="Sampling period, e.g. 500ms.")] = "1s",
     efficiency_step: Annotated[
-        list[str] | None, typer.Option(help="Speed from a second on, such as 3x@60s; repeatable.")
+        list[str] | None, typer.Option(help="Change of speed at a time, e.g. 3x@60s; repeatable.")
     ] = None,
     cap_step: Annotated[
-        str | None, typer.Option(help="Step between caps, such as 1%; 0 is none.")
+        str | None, typer.Option(help="Step between caps, e.g. 1% (0 = none).")
     ] = None,
-    floor: Annotated[str | None, typer.Option(help="The smallest cap.")] = None,
-    start_cap: Annotated[str, typer.Option(help="The cap that the run begins at.")] = "1%",
+    floor: Annotated[str | None, typer.Option(help="Smallest cap.")] = None,
+    start_cap: Annotated[str, typer.Option(help="Initial cap.")] = "1%",
     noise: Annotated[str, typer.Option(help="Standard deviation of a sample, such as 5%.")] = "0%",
-    delay: Annotated[int, typer.Option(min=0, max=20, help="Samples until a cap shows.")] = 0,
+    delay: Annotated[
+        int, typer.Option(min=0, max=20, help="Samples until a cap takes effect.")
+    ] = 0,
     gain: Annotated[
         float, typer.Option(min=0.01, max=100, help="Speed relative to the model.")
     ] = 1.0,
-    disturb: Annotated[str | None, typer.Option(help="A thief, such as 15%@60s.")] = None,
-    duration: Annotated[str, typer.Option(help="How long, in seconds.")] = "60s",
-    seed: Annotated[int, typer.Option(help="Of the noise.")] = 0,
-    untrained: Annotated[bool, typer.Option(help="Keep the model from the default law.")] = False,
+    disturb: Annotated[
+        str | None, typer.Option(help="CPU taken by another process from a time on, e.g. 15%@60s.")
+    ] = None,
+    duration: Annotated[str, typer.Option(help="Duration in seconds.")] = "60s",
+    seed: Annotated[int, typer.Option(help="Seed of the noise.")] = 0,
+    untrained: Annotated[
+        bool, typer.Option(help="Do not give the model to the default law.")
+    ] = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print samples and summary as JSON.")
     ] = False,

@@ -118,7 +118,7 @@ def _group(spec: CgroupSpec) -> Trouble | None:
 
 def _directory(directory: Path) -> Trouble | None:
     if not directory.is_dir():
-        return Trouble("there is no such control group (yet)", _elsewhere(directory))
+        return Trouble("the control group does not exist (yet)", _elsewhere(directory))
     for name in (_V1, _V2):
         if (directory / name).exists():
             writable = os.access(directory / name, os.W_OK)

@@ -111,8 +111,8 @@ def updated(
     estimate = replace(estimate, caps=(log_cap, *estimate.caps)[: MAX_DELAY + 2])
     if shaped and estimate.seen is not None:
         rise = log_y - estimate.seen
-        foretold = abs(log_y - estimate.level) <= ON_THE_LINE
-        if not (foretold or starved or estimate.starved):
+        predicted = abs(log_y - estimate.level) <= ON_THE_LINE
+        if not (predicted or starved or estimate.starved):
             estimate = _with_delay(estimate, rise)
         if not (starved and estimate.starved):
             estimate = _with_slope(estimate, rise)

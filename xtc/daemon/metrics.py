@@ -36,12 +36,14 @@ class Metrics:
             buckets=TICK_BUCKETS,
             registry=self.registry,
         )
-        self.overruns = self._counter("xtc_tick_overruns", "Ticks that began a period late or more")
-        self.meter_errors = self._counter("xtc_meter_errors", "Snapshots that were rejected")
-        self.unexpected = self._counter("xtc_unexpected_errors", "Unexpected errors", ("where",))
-        self.rejected = self._counter(
-            "xtc_messages_rejected", "Requests that were refused", ("reason",)
+        self.overruns = self._counter(
+            "xtc_tick_overruns", "Ticks that began at least one period late"
         )
+        self.meter_errors = self._counter(
+            "xtc_meter_errors", "Rejected snapshots of the interface counters"
+        )
+        self.unexpected = self._counter("xtc_unexpected_errors", "Unexpected errors", ("where",))
+        self.rejected = self._counter("xtc_messages_rejected", "Refused requests", ("reason",))
         self.refused_keys = self._counter(
             "xtc_keys_refused", "Connections over TCP whose key is not authorised"
         )
@@ -52,7 +54,7 @@ class Metrics:
             "xtc_journal_writable", "Whether originals and leases can be made durable"
         )
         self._hash = self._gauge("xtc_config_hash_info", "The configuration in force", ("sha256",))
-        self._gauge("xtc_build_info", "The version that runs", ("version",)).labels(
+        self._gauge("xtc_build_info", "Version of the running program", ("version",)).labels(
             __version__
         ).set(1)
         self.registry.register(_Routers(self))
@@ -113,8 +115,8 @@ class _Routers(Collector):
         yield _busiest(self._metrics.busiest_cpu)
         yield from _plain(reports)
         for name, words, values in (
-            ("xtc_mode", "Where on the ladder each loop stands", Mode),
-            ("xtc_finding", "What each loop noticed", Finding),
+            ("xtc_mode", "Mode of each loop", Mode),
+            ("xtc_finding", "Finding of each loop", Finding),
         ):
             label = name.removeprefix("xtc_")
             family = GaugeMetricFamily(name, words, labels=("vr", label))
@@ -128,7 +130,7 @@ class _Routers(Collector):
 def _connections(states: Iterable[ConnectionState]) -> Iterator[Metric]:
     up = GaugeMetricFamily("xtc_libvirt_up", "Whether libvirt answers", labels=("uri",))
     given_up = CounterMetricFamily(
-        "xtc_libvirt_calls_given_up", "Calls that hung beyond their deadline", labels=("uri",)
+        "xtc_libvirt_calls_given_up", "Calls that exceeded their deadline", labels=("uri",)
     )
     for state in states:
         up.add_metric((state.uri,), float(state.up))
@@ -138,7 +140,7 @@ def _connections(states: Iterable[ConnectionState]) -> Iterator[Metric]:
 
 def _listening(addresses: Mapping[str, bool]) -> Metric:
     family = GaugeMetricFamily(
-        "xtc_listening", "Whether a TCP address is listened on", labels=("address",)
+        "xtc_listening", "Whether the daemon listens on a TCP address", labels=("address",)
     )
     for address, bound in addresses.items():
         family.add_metric((address,), float(bound))
@@ -174,20 +176,28 @@ def _busiest(share: float | None) -> Metric:
 def _plain(reports: tuple[Report, ...]) -> Iterator[Metric]:
     for name, words, attribute in (
         ("xtc_vr_throughput_packets_per_second", "Packets forwarded", "throughput_pps"),
-        ("xtc_vr_offered_packets_per_second", "Packets sent towards it", "offered_pps"),
-        ("xtc_vr_setpoint_packets_per_second", "What it is to be held at", "setpoint_pps"),
+        ("xtc_vr_offered_packets_per_second", "Packets offered to it", "offered_pps"),
+        ("xtc_vr_setpoint_packets_per_second", "Setpoint", "setpoint_pps"),
         ("xtc_vr_throughput_bits_per_second", "Bits forwarded", "throughput_bps"),
-        ("xtc_vr_offered_bits_per_second", "Bits sent towards it", "offered_bps"),
-        ("xtc_vr_setpoint_bits_per_second", "What it is to be held at, in bits", "setpoint_bps"),
+        ("xtc_vr_offered_bits_per_second", "Bits offered to it", "offered_bps"),
+        ("xtc_vr_setpoint_bits_per_second", "Setpoint, in bits", "setpoint_bps"),
         ("xtc_vr_cap_ratio", "CPU cap as a share of one CPU", "cap"),
-        ("xtc_vr_proposed_cap_ratio", "CPU cap that is computed and not written", "proposed_cap"),
+        (
+            "xtc_vr_proposed_cap_ratio",
+            "CPU cap that is computed but not written (observe mode)",
+            "proposed_cap",
+        ),
         ("xtc_vr_cpu_used_ratio", "CPUs used", "used"),
-        ("xtc_vr_limit_packets_per_second", "What the host may send into it", "limit_pps"),
-        ("xtc_vr_shield_packets_per_second", "What its shield lets by", "shield_pps"),
-        ("xtc_vr_shield_bits_per_second", "What its shield lets by", "shield_bps"),
+        ("xtc_vr_limit_packets_per_second", "Limit of the host's traffic into it", "limit_pps"),
+        ("xtc_vr_shield_packets_per_second", "Rate that its shield lets pass", "shield_pps"),
+        ("xtc_vr_shield_bits_per_second", "Rate that its shield lets pass", "shield_bps"),
         ("xtc_vr_cpu_weight", "CPU weight, in the unit of its platform", "weight"),
         ("xtc_meter_sample_age_seconds", "Time since its last sample", "sample_age_s"),
-        ("xtc_setpoint_lease_remaining_seconds", "Time its lease has left", "lease_remaining_s"),
+        (
+            "xtc_setpoint_lease_remaining_seconds",
+            "Remaining time of its lease",
+            "lease_remaining_s",
+        ),
     ):
         family = GaugeMetricFamily(name, words, labels=("vr",))
         for report in reports:
@@ -202,10 +212,16 @@ def _plain(reports: tuple[Report, ...]) -> Iterator[Metric]:
 def _promises(reports: tuple[Report, ...]) -> Iterator[Metric]:
     for name, words in (
         ("over_promise_packets", "Packets forwarded beyond setpoint and burst"),
-        ("under_promise_packets", "Packets wanted and missing beyond the burst"),
+        (
+            "under_promise_packets",
+            "Offered packets within the setpoint that were not forwarded, beyond the burst",
+        ),
         ("over_promise_bits", "Bits forwarded beyond setpoint and burst"),
-        ("under_promise_bits", "Bits wanted and missing beyond the burst"),
-        ("breach_seconds", "Time in which a router did not keep its promise"),
+        (
+            "under_promise_bits",
+            "Offered bits within the setpoint that were not forwarded, beyond the burst",
+        ),
+        ("breach_seconds", "Time in which a router broke its promise"),
     ):
         family = CounterMetricFamily(f"xtc_vr_{name}", words, labels=("vr",))
         for report in reports:
@@ -226,7 +242,7 @@ def _derived(reports: tuple[Report, ...]) -> Iterator[Metric]:
         labels=("vr",),
     )
     problem = GaugeMetricFamily(
-        "xtc_vr_problem", "Whether something keeps its loop from working", labels=("vr",)
+        "xtc_vr_problem", "Whether its loop is prevented from working", labels=("vr",)
     )
     floor = GaugeMetricFamily(
         "xtc_vr_floor_problem", "Whether no CPU floor backs its setpoint", labels=("vr",)

@@ -294,7 +294,9 @@ class _TcpEnd:
         while not self.bind() and time.monotonic() < until:
             time.sleep(0.01)
         if self.problem:
-            again = "no policer is heard or told there until it is free; it is tried every period"
+            again = (
+                "no policer can connect until the address is free; the daemon retries every period"
+            )
             log.error("not_listening", address=self.endpoint, problem=f"{self.problem}: {again}")
 
     def bind(self) -> bool:

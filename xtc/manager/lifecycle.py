@@ -77,7 +77,7 @@ class Lifecycle:
         troubles = self.end(routers)
         self._records.store_lazily()
         if troubles:
-            fix = "it is tried again until it is done; `xtc status` shows what is in the way"
+            fix = "xtc retries until it succeeds; `xtc status` shows the obstacle"
             raise Refused("not_released", "vr", "; ".join(troubles), fix)
 
     def end(self, routers: Iterable[ManagedRouter]) -> list[str]:

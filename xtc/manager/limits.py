@@ -57,7 +57,7 @@ class Limits:
             Refused: the epoch is lower than the highest accepted.
         """
         if request.epoch is not None and request.epoch < highest_epoch:
-            problem = f"{request.epoch} is lower than {highest_epoch}, which was already obeyed"
+            problem = f"{request.epoch} is lower than {highest_epoch}, which was already accepted"
             fix = "a policer that lost its leadership must stop; `xtc limit` needs no epoch"
             raise Refused("stale_epoch", "epoch", problem, fix)
 
@@ -65,10 +65,12 @@ class Limits:
         """Note for the journal which interfaces will be limited.
 
         Raises:
-            Refused: the router has no interface now.
+            Refused: the router has no interface at the moment.
         """
         if not managed.interfaces:
-            raise Refused("no_interface", "vr", f"{managed.plan.name} has no interface now")
+            raise Refused(
+                "no_interface", "vr", f"{managed.plan.name} has no interface at the moment"
+            )
         managed.limited = tuple(sorted({*managed.limited, *managed.interfaces}))
         self.lifts.leave(managed.interfaces)
 

@@ -127,7 +127,7 @@ def _problem(managed: ManagedRouter) -> str:
         return managed.limit_problem or managed.observed
     if managed.instance is not None and managed.instance.finding is Finding.UNRESPONSIVE:
         return (
-            "throughput does not answer to the cap (a router that forwards in the host's "
+            "throughput does not follow the cap (a router that forwards in the host's "
             'kernel needs actuator kind = "deadline")'
         )
     return ""
@@ -147,5 +147,5 @@ def _problem_of_cap(managed: ManagedRouter) -> str:
     if managed.controller.yielded:
         return "another process keeps changing the cap (find it, then `xtc resume`)"
     if held and managed.instance is None:
-        return "what stood there before is still to be put back"
+        return "the original cap is not restored yet"
     return ""

@@ -238,7 +238,7 @@ class Requests:
         limits = self._host.limits
         if request.rate_pps is None:
             if trouble := limits.lift(managed):
-                raise Refused("not_lifted", "vr", trouble, "it is tried again until it is done")
+                raise Refused("not_lifted", "vr", trouble, "xtc retries until it succeeds")
             return
         if not self._records.knows_limit(managed):
             self._records.store_lazily()

@@ -53,7 +53,7 @@ def parse(raw: bytes) -> dict[int, int]:
         columns = line.split(b" ")
         cpu = int(columns[_CPU], 16) if len(columns) > _CPU else number - 1
         if cpu in dropped:
-            raise MeterError(number, f"CPU {cpu} stands twice", file=SOFTNET)
+            raise MeterError(number, f"CPU {cpu} occurs twice", file=SOFTNET)
         dropped[cpu] = int(columns[_DROPPED], 16)
     return dropped
 

@@ -98,7 +98,7 @@ def parse(raw: bytes) -> dict[str, Counters]:
     for number, line in enumerate(lines[_HEADER_LINES:-1], start=_HEADER_LINES + 1):
         name, values = _parse_line(number, line)
         if name in counters:
-            raise MeterError(number, f"interface {name} stands twice")
+            raise MeterError(number, f"interface {name} occurs twice")
         counters[name] = values
     return counters
 

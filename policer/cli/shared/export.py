@@ -18,7 +18,7 @@ Latest = Annotated[
     int | None, typer.Option(min=1, max=MOST, help=f"The latest so many; {FEW} if not given.")
 ]
 Jsonl = Annotated[
-    bool, typer.Option("--jsonl", help="Print all that fit, the oldest first, a line of JSON each.")
+    bool, typer.Option("--jsonl", help="Print all matches, oldest first, one JSON object per line.")
 ]
 
 

@@ -32,7 +32,7 @@ POLICER_CODES: Codes = MappingProxyType(
 )
 """Exit code of each kind of error."""
 
-Url = Annotated[str, typer.Option(envvar="POLICER_URL", help="Where the policer is.")]
+Url = Annotated[str, typer.Option(envvar="POLICER_URL", help="URL of the policer.")]
 TokenFile = Annotated[
     Path | None,
     typer.Option(help=f"A file with the token, for its owner alone; else {TOKEN} is taken."),
@@ -40,7 +40,7 @@ TokenFile = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 HostName = Annotated[str, typer.Argument(metavar="HOST", help="The host's name.")]
 Vr = Annotated[str, typer.Argument(metavar="VR", help="The router's name on its host.")]
-OfHost = Annotated[str | None, typer.Option("--host", help="Of this host alone.")]
+OfHost = Annotated[str | None, typer.Option("--host", help="Only this host.")]
 
 
 def items_of(

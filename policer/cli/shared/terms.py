@@ -21,16 +21,12 @@ NONE = "none"
 
 Guarantee = Annotated[
     str | None,
-    typer.Option(help="Throughput that it gets whenever it wants it, such as 20kpps or 50Mb/s."),
+    typer.Option(help="Guaranteed throughput, e.g. 20kpps or 50Mb/s."),
 ]
-Ceiling = Annotated[
-    str | None, typer.Option(help="Throughput that it never gets more than; `none` lifts it.")
-]
+Ceiling = Annotated[str | None, typer.Option(help="Maximum throughput; `none` removes it.")]
 PacketBytes = Annotated[
     int | None,
-    typer.Option(
-        min=64, max=65_535, help="Mean size of packets for which rates in bits/s are sold."
-    ),
+    typer.Option(min=64, max=65_535, help="Mean packet size assumed for rates in bits/s."),
 ]
 Weight = Annotated[
     float | None,
@@ -45,16 +41,17 @@ Burst = Annotated[
 ]
 SavedBurst = Annotated[
     float | None,
-    typer.Option(help="Packets that it may save below its ceiling and forward above it."),
+    typer.Option(help="Packets that it may forward above its ceiling after using less."),
 ]
 Measures = Annotated[
     str | None,
     typer.Option(
-        help=f"What may be done when it misbehaves, mildest first, of {','.join(Step)}; or `none`."
+        help=f"Measures against misbehaviour, mildest first, of {','.join(Step)}; or `none`."
     ),
 ]
 DryRun = Annotated[
-    bool | None, typer.Option("--dry-run/--no-dry-run", help="Only report misbehaviour.")
+    bool | None,
+    typer.Option("--dry-run/--no-dry-run", help="Only report misbehaviour; do not punish."),
 ]
 PunishWhen = Annotated[
     str | None,
@@ -64,7 +61,7 @@ PunishWhen = Annotated[
     ),
 ]
 Cost = Annotated[
-    float | None, typer.Option(help="What one of its packets takes, an ordinary one taking 1.")
+    float | None, typer.Option(help="Cost of one of its packets relative to an ordinary one (1).")
 ]
 
 
@@ -74,12 +71,10 @@ ClassOf = Annotated[
 ]
 ValidFrom = Annotated[
     str | None,
-    typer.Option(
-        "--from", help="When it begins, such as 2027-01-01T00:00Z; `none` is immediately."
-    ),
+    typer.Option("--from", help="Start, e.g. 2027-01-01T00:00Z; `none` is immediately."),
 ]
 ValidUntil = Annotated[
-    str | None, typer.Option("--until", help="When it ends, likewise; `none` is never.")
+    str | None, typer.Option("--until", help="End, written alike; `none` is never.")
 ]
 HoursOf = Annotated[
     list[str] | None,

@@ -158,7 +158,7 @@ def exempt_router(
 def end_exemption(
     host: HostPath, vr: VrPath, context: GivenDesk, request: StrictRequest, if_match: IfMatch = None
 ) -> None:
-    """End a router's exemption: its ladder applies again, from the first step."""
+    """End a router's exemption: escalation applies to it again, from the first step."""
     _clear(context, _exemption(context, host, vr), request, if_match)
 
 

@@ -38,7 +38,7 @@ LastEventId = Annotated[
 ]
 HostsFilter = Annotated[
     list[Annotated[str, msgspec.Meta(pattern=HOST)]] | None,
-    QueryParameter(name="host", max_items=MOST_HOSTS, description="Of these hosts alone."),
+    QueryParameter(name="host", max_items=MOST_HOSTS, description="Only these hosts."),
 ]
 
 

@@ -40,7 +40,7 @@ def unpack(after: str | None, kind: Any) -> Any:
         return msgspec.json.decode(raw, type=kind)
     except (msgspec.DecodeError, binascii.Error, ValueError, RecursionError):
         fix = "give the `next` of the page before, as it was"
-        raise Invalid([Problem("after", "this is no cursor of this service", fix)]) from None
+        raise Invalid([Problem("after", "this is no cursor of this API", fix)]) from None
 
 
 def cut(rows: Sequence[Row], limit: int, key: Callable[[Row], Any]) -> tuple[list[Row], str | None]:

@@ -31,7 +31,7 @@ ClassPath = Annotated[
     str,
     PathParameter(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$(?!\n)",
-        description="The class's name.",
+        description="Name of the class.",
         examples=[Example(value="silver")],
     ),
 ]
@@ -39,7 +39,7 @@ TenantPath = Annotated[
     str,
     PathParameter(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$(?!\n)",
-        description="The tenant's name.",
+        description="Name of the tenant.",
         examples=[Example(value="acme")],
     ),
 ]
@@ -49,9 +49,9 @@ PlanPath = Annotated[
 TokenPath = Annotated[
     str, PathParameter(pattern=r"^[A-Za-z0-9_-]{1,64}$(?!\n)", description="The token's id.")
 ]
-HostFilter = Annotated[str | None, QueryParameter(pattern=HOST, description="Of this host alone.")]
-VrFilter = Annotated[str | None, QueryParameter(pattern=VR, description="Of this router alone.")]
-KindFilter = Annotated[str | None, QueryParameter(pattern=KIND, description="Of this kind alone.")]
+HostFilter = Annotated[str | None, QueryParameter(pattern=HOST, description="Only this host.")]
+VrFilter = Annotated[str | None, QueryParameter(pattern=VR, description="Only this router.")]
+KindFilter = Annotated[str | None, QueryParameter(pattern=KIND, description="Only this kind.")]
 IfMatch = Annotated[
     str | None,
     HeaderParameter(name="If-Match", max_length=256, description="The ETag that was read."),

@@ -154,7 +154,7 @@ def from_http(request: Request[Any, Any, Any], error: HTTPException) -> Response
 def unforeseen(request: Request[Any, Any, Any], error: Exception) -> Response[ProblemDocument]:
     """Answer an unexpected error; the log has it under the id in the answer."""
     structlog.get_logger("policer.rest").error(
-        "a request failed", id=exchange_of(request.scope).id, exc_info=error
+        "request_failed", id=exchange_of(request.scope).id, exc_info=error
     )
     detail = "the policer could not do it; its log says more under this id"
     return _answer(request, Verdict(500, "unforeseen"), detail, ())
@@ -222,7 +222,7 @@ def plain(field: str, problem: str, fix: str = "") -> FieldProblem:
     example = _EXAMPLES.get(field.rpartition(".")[2].partition("[")[0])
     if _PATTERN not in problem:
         return FieldProblem(field, problem, fix)
-    words = "it is not of the form that it must have"
+    words = "it has the wrong form"
     return FieldProblem(field, words, fix if example is None else f"write {example}")
 
 

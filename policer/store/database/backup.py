@@ -11,7 +11,7 @@ def back_up(database: Database, target: Path) -> None:
     """Copy a database, as of one instant, into a new file that its owner alone can read.
 
     Raises:
-        Invalid: the file is there already, or the database is not SQLite's.
+        Invalid: the file already exists, or the database is not SQLite's.
         StoreGone: the file cannot be written.
     """
     if database.path is None:
@@ -19,7 +19,7 @@ def back_up(database: Database, target: Path) -> None:
     try:
         os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     except FileExistsError:
-        problem = Problem("target", f"{target} is there already", "give another name")
+        problem = Problem("target", f"{target} already exists", "give another name")
         raise Invalid([problem]) from None
     except OSError as error:
         raise StoreGone(f"{target}: {error.strerror}") from error

@@ -36,7 +36,7 @@ def there(row: Row[Any] | None, kind: str, name: str) -> Row[Any]:
 
 def unknown(kind: str, name: str) -> Unknown:
     """Return the error for a missing entry."""
-    return Unknown(kind, name, f"`policer {kind} list` shows those there are")
+    return Unknown(kind, name, f"`policer {kind} list` lists them")
 
 
 def expect(row: Row[Any] | None, kind: str, name: str, if_version: int | None) -> None:

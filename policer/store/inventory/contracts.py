@@ -420,5 +420,5 @@ def _unknown(key: _Key) -> Unknown:
 
 def no_contract(host: str, vr: str) -> Unknown:
     """Return the error for a missing contract."""
-    fix = "`policer contract list` shows those there are"
+    fix = "`policer contract list` lists them"
     return Unknown("contract", f"{host}/{vr}", fix)

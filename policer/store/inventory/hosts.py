@@ -180,7 +180,7 @@ def present(row: Row[Any] | None, name: str) -> Stored[Host]:
 
 def no_host(name: str) -> Unknown:
     """Return the error for a missing host."""
-    return Unknown("host", name, "`policer host list` shows those there are")
+    return Unknown("host", name, "`policer host list` lists them")
 
 
 def _row(connection: Connection, name: str, *, lock: bool = False) -> Row[Any] | None:

@@ -188,7 +188,7 @@ def _require(connection: Connection, webhook: str) -> None:
     table = tables.webhooks
     query = select(table.c.id).where(table.c.id == webhook).with_for_update(read=True)
     if connection.execute(query).first() is None:
-        raise Unknown("webhook", webhook, "`policer webhook list` shows those there are")
+        raise Unknown("webhook", webhook, "`policer webhook list` lists them")
 
 
 def _row(row: Row[Any]) -> LetterRow:

@@ -136,7 +136,7 @@ class Tokens:
             query = select(table).where(table.c.id == token_id).with_for_update()
             row = connection.execute(query).one_or_none()
             if row is None:
-                raise Unknown("token", token_id, "`policer token list` shows those there are")
+                raise Unknown("token", token_id, "`policer token list` lists them")
             before = _token(row)
             if before.revoked_at is not None:
                 return before

@@ -180,7 +180,7 @@ def _one(connection: Connection, webhook: str) -> WebhookRow:
 
 
 def _unknown(webhook: str) -> Unknown:
-    return Unknown("webhook", webhook, "`policer webhook list` shows those there are")
+    return Unknown("webhook", webhook, "`policer webhook list` lists them")
 
 
 def _row(row: Row[Any]) -> WebhookRow:
