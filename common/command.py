@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Annotated
 
 import typer
+from typer.core import TyperGroup
 
 from common import __version__
 from common.errors import XtcError
@@ -25,9 +26,19 @@ CODES: Codes = MappingProxyType({XtcError: EXIT_USAGE})
 """The exit code of each kind of error; the most specific class counts, as with `except`."""
 
 
-def command_line(program: str, *, about: str, epilog: str) -> typer.Typer:
-    """Return a command line without commands that handles --version and logs only errors."""
+def command_line(
+    program: str, *, about: str, epilog: str, group: type[TyperGroup] | None = None
+) -> typer.Typer:
+    """Return a command line without commands that handles --version and logs only errors.
+
+    Args:
+        program: its name.
+        about: the first paragraph of its help.
+        epilog: the last one.
+        group: the class of its list of commands; None is typer's own.
+    """
     app = typer.Typer(
+        cls=group,
         no_args_is_help=True,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
@@ -54,7 +65,7 @@ def command_line(program: str, *, about: str, epilog: str) -> typer.Typer:
 
 
 @contextmanager
-def spoken(program: str, codes: Codes = CODES) -> Iterator[None]:
+def report_errors(program: str, codes: Codes = CODES) -> Iterator[None]:
     """Turn typed errors into lines on standard error, one per mistake, and an exit code.
 
     Standard output stays empty, even with --json: its reader checks the exit code.

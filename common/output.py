@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Sequence
 
 import msgspec
 from rich.console import Console
@@ -35,7 +36,7 @@ def natural_width(table: Table) -> int:
     return Console(width=UNBOUNDED).measure(table).maximum
 
 
-def sparkline(values: list[float]) -> str:
+def sparkline(values: Sequence[float]) -> str:
     """Draw values from 0 to their maximum as a row of blocks."""
     blocks = "▁▂▃▄▅▆▇█"
     top = max(values, default=0.0)

@@ -15,7 +15,7 @@ XcoError
 │   ├── Gone               the interface no longer exists
 │   └── Unsupported        this kernel does not support it
 └── ControllerError        the controller, or its loop, cannot start or continue
-    └── NobodyAnswersError nothing runs where the command line looked for it (xco/cli/command.py)
+    └── NoAnswerError nothing runs where the command line looked for it (xco/cli/command.py)
 """
 
 

@@ -357,4 +357,6 @@ def decode_telemetry(raw: bytes) -> Telemetry:
 
 def _check_version(version: int) -> None:
     if version != VERSION:
-        raise Refused("version", "version", f"{version} is not spoken here, {VERSION} is")
+        raise Refused(
+            "version", "version", f"{version} is not supported; this daemon speaks {VERSION}"
+        )

@@ -1,6 +1,6 @@
 """policer: command line of the fleet's policer and of its clients."""
 
-from common.command import command_line, spoken
+from common.command import command_line, report_errors
 from policer.cli.classes import app as class_app
 from policer.cli.config import app as config_app
 from policer.cli.contract import app as contract_app
@@ -78,5 +78,5 @@ def serve(config: ConfigPath = DEFAULT_PATH) -> None:
 
 def main() -> None:
     """Run the command line."""
-    with spoken("policer", POLICER_CODES), extra_needed():
+    with report_errors("policer", POLICER_CODES), extra_needed():
         app()

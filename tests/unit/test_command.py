@@ -8,7 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 from common import __version__
-from common.command import Codes, command_line, exit_code, spoken
+from common.command import Codes, command_line, exit_code, report_errors
 from common.errors import Busy, ConfigError, UnitError, XtcError
 from lab.errors import BadRequestError, LabError, ProgramError
 from models import ModelError
@@ -36,7 +36,7 @@ PROBLEMS = [
 
 def said(error: Exception, capsys: pytest.CaptureFixture[str], codes: Codes = CODES) -> str:
     """Return what an error becomes on standard error; standard output must stay empty."""
-    with pytest.raises(SystemExit) as ended, spoken("prog", codes):
+    with pytest.raises(SystemExit) as ended, report_errors("prog", codes):
         raise error
     assert ended.value.code == exit_code(error, codes)
     captured = capsys.readouterr()
@@ -94,7 +94,7 @@ def test_what_cannot_be_measured_is_told_from_what_was_typed_wrong(
 
 
 def test_a_defect_is_not_spoken_away() -> None:
-    with pytest.raises(ZeroDivisionError), spoken("prog"):
+    with pytest.raises(ZeroDivisionError), report_errors("prog"):
         raise ZeroDivisionError
 
 

@@ -162,7 +162,7 @@ def test_outcomes_arrive_as_they_were_sent(told: list[Refusal | None]) -> None:
 
 
 def test_another_version_of_a_reply_is_refused() -> None:
-    with pytest.raises(Refused, match="9 is not spoken here"):
+    with pytest.raises(Refused, match="9 is not supported"):
         decode_reply(encode(Reply(Outcomes(()), version=9)))
 
 

@@ -325,7 +325,7 @@ async def test_a_policer_that_starts_again_goes_on(store: Store, url: str) -> No
     await first.end()
     again = Policer(open_store(url), "again")
     await again.look()
-    await again.hear("h1", domain("gold"))  # a copy, and its home has not spoken yet
+    await again.hear("h1", domain("gold"))  # a copy, and its home has not reported yet
     assert again.contracts("h1") == {}
     await again.hear("h0", domain("gold"))
     assert (again.contracts("h0"), again.heights("h0")) == ({"gold": TERMS}, {"gold": 2})

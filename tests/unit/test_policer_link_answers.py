@@ -72,7 +72,10 @@ def stray(_id: str) -> bytes:
         (lambda _: b"", "its answer is none"),
         (lambda _: b"\xff\x00", "its answer is none"),
         (lambda _: b"[" * 100_000, "its answer is none"),
-        (lambda _: b'{"result":{"type":"answer","routers":[]},"version":9}', "9 is not spoken"),
+        (
+            lambda _: b'{"result":{"type":"answer","routers":[]},"version":9}',
+            "9 is not supported",
+        ),
         (lambda id_: encode(Reply(Answer(()), id=id_)), "what became of 2 requests"),
         (outcomes(1), "what became of 2 requests"),
         (outcomes(3), "what became of 2 requests"),

@@ -276,7 +276,7 @@ def test_a_host_and_a_liar_that_flap_together_move_a_router_rarely() -> None:
 def test_after_a_start_routers_are_where_the_store_has_them() -> None:
     scene = Scene("r", homes={"r": "h0", "unknown": "h0"})
     assert scene.at("h0") == {"r": "r"}
-    assert scene.hear("h1", "r") == []  # h0 may just not have spoken yet
+    assert scene.hear("h1", "r") == []  # h0 may just not have reported yet
     assert scene.hear("h0", "r") == [Move("r", "h0", "r", "h0", None)]
     assert scene.home() == "h0"
     assert scene.hear("h0", "r") == []

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from common.command import spoken
+from common.command import report_errors
 from common.errors import ConfigError
 from common.logs import set_up_logging
 from common.printable import printable, printable_lines
@@ -147,7 +147,7 @@ def test_a_check_is_harmless(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_error_is_harmless(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit), spoken("xtc"):
+    with pytest.raises(SystemExit), report_errors("xtc"):
         raise Refused("not_lifted", "vr", EVIL)
     assert is_harmless(capsys.readouterr().err)
 

@@ -17,8 +17,9 @@ from xco_statistics_rig import (
     write_statistics,
 )
 
+from common.command import exit_code
 from xco import __version__
-from xco.cli.command import NobodyAnswersError, exit_code
+from xco.cli.command import CODES, NoAnswerError
 from xco.cli.main import app, main
 from xco.cli.status import StatusReader
 from xco.errors import (
@@ -216,12 +217,12 @@ def test_the_shell_completes_commands() -> None:
         (Denied("eth0", "not permitted"), 1),
         (ControllerError("lease", "cannot be had"), 1),
         (TreeError("file", "switch.s", "cannot be read"), 1),
-        (NobodyAnswersError("controller", "none"), 3),
+        (NoAnswerError("controller", "none"), 3),
     ],
     ids=lambda value: type(value).__name__,
 )
 def test_every_error_has_its_exit_code(error: XcoError, code: int) -> None:
-    assert exit_code(error) == code
+    assert exit_code(error, CODES) == code
 
 
 def test_simulate_is_there_with_all_its_options(shell: Shell) -> None:

@@ -15,8 +15,9 @@ from typer.core import TyperGroup
 from typer.main import get_command
 from xco_statistics_rig import controller_names, coordinator_names
 
+from common.command import exit_code
 from deploy.manpages import commands, configuration, roff, settings
-from xco.cli.command import exit_code
+from xco.cli.command import CODES
 from xco.cli.lazy import load
 from xco.cli.main import app
 from xco.controller.config import ControllerTable, load_controller_config
@@ -85,9 +86,9 @@ def test_whatever_ends_a_coordinator_its_interface_is_released() -> None:
 @pytest.mark.parametrize("name", UNITS)
 def test_a_mistake_in_the_settings_is_not_repeated_and_a_failure_is(name: str) -> None:
     final = int(service(name)["RestartPreventExitStatus"])
-    assert final == exit_code(ConfigError("file", "key", "wrong"))
-    assert final != exit_code(ControllerError("lease", "cannot be had"))
-    assert final != exit_code(GateError("eth0", "gone"))
+    assert final == exit_code(ConfigError("file", "key", "wrong"), CODES)
+    assert final != exit_code(ControllerError("lease", "cannot be had"), CODES)
+    assert final != exit_code(GateError("eth0", "gone"), CODES)
 
 
 @pytest.mark.external

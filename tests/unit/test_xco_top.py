@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from xco.cli.output import short_rate, short_size, sparkline
+from xco.cli.output import short_rate, short_size
 from xco.cli.status import Machine
 from xco.cli.top import busiest_first, frame
 
@@ -77,8 +77,3 @@ def test_those_in_trouble_come_first() -> None:
 )
 def test_quantities_are_short(value: int, rate: str, size: str) -> None:
     assert (short_rate(value), short_size(value)) == (rate, size)
-
-
-def test_a_sparkline_goes_from_nothing_to_the_most() -> None:
-    assert sparkline([0, 4, 8]) == "▁▅█"
-    assert sparkline([0, 0]) == "▁▁"

@@ -2,7 +2,7 @@
 
 import os
 
-from common.command import EXIT_FAILED, EXIT_USAGE, Codes, command_line, spoken
+from common.command import EXIT_FAILED, EXIT_USAGE, Codes, command_line, report_errors
 from lab.errors import BadRequestError, LabError
 from training.cli.compare import compare
 from training.cli.fit import design, fit, report
@@ -39,7 +39,7 @@ for command in (sweep, fit, design, report, validate, compare, transfer, mix, fl
 def main() -> None:
     """Run the command line on one CPU: the measured host needs the others."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    with spoken("xtc-train", TRAINING_CODES):
+    with report_errors("xtc-train", TRAINING_CODES):
         app()
 
 

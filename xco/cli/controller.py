@@ -1,11 +1,13 @@
 """xco controller: runs the central controller, checks its settings, shows its state."""
 
+import sys
 from typing import Annotated, Any
 
 import typer
 
-from xco.cli.command import ConfigPath, Json, NobodyAnswersError, set_up_logging
-from xco.cli.output import print_json
+from common.logs import set_up_logging
+from common.output import print_json
+from xco.cli.command import ConfigPath, Json, NoAnswerError
 from xco.cli.report import print_machine
 from xco.cli.status import StatusReader, host_names
 from xco.controller.config import DEFAULT_PATH, Places, load_controller_config, load_places
@@ -19,7 +21,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The central
 @app.command()
 def run(config: ConfigPath = DEFAULT_PATH) -> None:
     """Run the controller in the foreground: lead, or stand by until the leader is lost."""
-    set_up_logging("info")
+    set_up_logging(json=not sys.stderr.isatty(), level="info")
     settings = load_controller_config(config)
     from xco.controller.metrics import serve_metrics  # noqa: PLC0415
     from xco.controller.shell import run_controller  # noqa: PLC0415  a check or a status needs neither
@@ -84,11 +86,11 @@ def _leads(config: ConfigPath, places: Places) -> None:
     """Check that a controller runs on this machine and that it leads.
 
     Raises:
-        NobodyAnswersError: no controller runs.
+        NoAnswerError: no controller runs.
         ControllerError: it is a standby.
     """
     found = StatusReader(config, ("controller",)).look().controller
     if found is None:
-        raise NobodyAnswersError(str(places.state_file), "no controller runs here")
+        raise NoAnswerError(str(places.state_file), "no controller runs here")
     if found["controller"]["role"] != "leader":
         raise ControllerError("controller", "it is a standby", "ask the leader")

@@ -4,13 +4,15 @@ import errno
 import fcntl
 import os
 import socket
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from xco.cli.command import ConfigPath, Json, set_up_logging
-from xco.cli.output import print_json
+from common.logs import set_up_logging
+from common.output import print_json
+from xco.cli.command import ConfigPath, Json
 from xco.cli.report import print_machine
 from xco.cli.status import StatusReader
 from xco.controller.config import DEFAULT_PATH
@@ -33,7 +35,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Coordinator
 @app.command()
 def run(config: ConfigPath = DEFAULT_PATH) -> None:
     """Coordinate this host's V2V flows in the foreground; on exit, stop shaping its traffic."""
-    set_up_logging("info")
+    set_up_logging(json=not sys.stderr.isatty(), level="info")
     from xco.coordinator import config as coordinator_config  # noqa: PLC0415  a release needs neither
     from xco.coordinator import shell as coordinator  # noqa: PLC0415  a release needs neither
 

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from common.output import print_json
 from xco.cli.command import Json
-from xco.cli.output import print_json
 from xco.errors import ConfigError
 from xco.protocol.keys import derive, host_file, new_master, read_master, write_new
 from xco.topology.file import load_file

@@ -1,6 +1,7 @@
 """xco: the command line of link coordination."""
 
-from xco.cli.command import command_line, spoken
+from common.command import command_line, report_errors
+from xco.cli.command import CODES
 from xco.cli.controller import app as controller_app
 from xco.cli.coordinator import app as coordinator_app
 from xco.cli.key import app as key_app
@@ -9,10 +10,11 @@ from xco.cli.topology import app as topology_app
 from xco.cli.watch import status, top
 
 app = command_line(
-    Commands,
+    "xco",
     about="Coordinate which V2V flows may send, so that no link is congested.",
     epilog="Exit codes: 0 done, 1 refused or failed, 2 wrong usage or configuration, "
     "3 no controller or coordinator answers.",
+    group=Commands,
 )
 for _name, _group in (
     ("controller", controller_app),
@@ -30,5 +32,5 @@ app.command("simulate", context_settings=ANY_OPTIONS)(simulate_is_missing)
 
 def main() -> None:
     """Run the command line."""
-    with spoken():
+    with report_errors("xco", CODES):
         app()

@@ -18,12 +18,6 @@ STYLES = {
     "unshaped": "red",
 }
 """Colours of gate modes."""
-_BLOCKS = "▁▂▃▄▅▆▇█"
-
-
-def print_json(value: object) -> None:
-    """Print one JSON document."""
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
 
 
 def print_line(value: object) -> None:
@@ -70,11 +64,3 @@ def _scaled(value: float) -> str:
             return f"{value:.3g} {prefix}"
         value /= 1000
     return f"{value:.0f} T"
-
-
-def sparkline(values: Sequence[float]) -> str:
-    """Draw values from 0 to their maximum as a row of blocks."""
-    top = max(values, default=0.0)
-    if top <= 0:
-        return _BLOCKS[0] * len(values)
-    return "".join(_BLOCKS[min(int(value / top * 8), 7)] for value in values)

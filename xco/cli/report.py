@@ -7,7 +7,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from xco.cli.output import Cell, short_rate, short_size, show, sparkline, styled, table
+from common.output import sparkline
+from xco.cli.output import Cell, short_rate, short_size, show, styled, table
 from xco.cli.status import Machine
 from xco.cli.top import FlowRow, Frame, HostRow
 

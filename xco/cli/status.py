@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from xco.cli.command import NobodyAnswersError
+from xco.cli.command import NoAnswerError
 from xco.controller.config import (
     FORM,
     ControllerConfig,
@@ -105,7 +105,7 @@ class StatusReader:
         """Return the current state.
 
         Raises:
-            NobodyAnswersError: none of the requested parts runs.
+            NoAnswerError: none of the requested parts runs.
             ConfigError: the same, and a file is wrong.
         """
         silent: list[str] = []
@@ -114,7 +114,7 @@ class StatusReader:
         if controller is None and coordinator is None:
             for error in self._wrong.values():
                 raise error
-            raise NobodyAnswersError("no process answers", "; ".join(silent))
+            raise NoAnswerError("no process answers", "; ".join(silent))
         return Machine(
             at_ns=time.monotonic_ns(),
             controller=controller,

@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
+from common.output import print_json
 from xco.cli.command import Json
-from xco.cli.output import print_json, show, table
+from xco.cli.output import show, table
 from xco.topology.file import load_file
 from xco.topology.graph import Topology
 from xco.units import format_rate, format_size

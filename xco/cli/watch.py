@@ -10,8 +10,9 @@ import typer
 from rich.console import Console
 from rich.live import Live
 
+from common.output import print_json
 from xco.cli.command import ConfigPath, Json
-from xco.cli.output import print_json, print_line
+from xco.cli.output import print_line
 from xco.cli.report import Histories, frame_table, print_machine
 from xco.cli.status import StatusReader
 from xco.cli.top import Frame, busiest_first, frame

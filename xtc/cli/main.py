@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from common.burst import parse_burst
-from common.command import EXIT_FAILED, command_line, spoken
+from common.command import EXIT_FAILED, command_line, report_errors
 from common.errors import Busy
 from common.output import print_json
 from common.printable import say
@@ -290,5 +290,5 @@ def _ask(request: Request, runtime_dir: Path, json: bool) -> None:
 
 def main() -> None:
     """Run the command line."""
-    with spoken("xtc", CODES):
+    with report_errors("xtc", CODES):
         app()
