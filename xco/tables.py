@@ -1,6 +1,5 @@
 """Reads TOML into typed tables; every error names the file and key, and how to fix it."""
 
-import difflib
 import re
 import tomllib
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from common.suggest import did_you_mean
 from xco.errors import ConfigError
 
 MAX_BYTES: Final = 64 << 20
@@ -111,8 +111,7 @@ def _explained(said: str, table: type[Table], file: str, where: str, form: Forma
 
 
 def _nearest(key: str, known: list[str]) -> str:
-    nearest = difflib.get_close_matches(key, known, n=1)
-    return f"did you mean {nearest[0]}?" if nearest else f"remove it; there are {', '.join(known)}"
+    return did_you_mean(key, known, f"remove it; there are {', '.join(known)}")
 
 
 def _write(key: str, form: Format) -> str:

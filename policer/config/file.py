@@ -1,6 +1,5 @@
 """Reads the settings; every mistake is named by file and field, with the fix."""
 
-import difflib
 import ipaddress
 import re
 import tomllib
@@ -11,6 +10,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from common.suggest import did_you_mean
 from policer.config.fixes import OTHERS, READABLE, exposed, made_empty, unread
 from policer.config.schema import (
     SECTIONS,
@@ -275,9 +275,7 @@ def _explained(source: Path, error: msgspec.ValidationError) -> SettingsError:
     if unknown := _UNKNOWN.match(problem):
         key = unknown["key"]
         here = KEYS_OF.get(inside.rpartition(".")[2].partition("[")[0], frozenset())
-        near_here = difflib.get_close_matches(key, sorted(here), n=1)
-        nearest = near_here or difflib.get_close_matches(key, sorted(KEYS), n=1)
-        fix = f"did you mean {nearest[0]}?" if nearest else "remove it"
+        fix = did_you_mean(key, sorted(here), did_you_mean(key, sorted(KEYS), "remove it"))
         field = f"{inside}.{key}" if inside else key
         return SettingsError(f"{source}: {field}", "no such key", fix)
     where = f"{source}: {inside}" if inside else str(source)

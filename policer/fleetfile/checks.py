@@ -1,9 +1,9 @@
 """Problems of a planned fleet, entry by entry: terms, names, daemons; pure."""
 
-import difflib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from common.suggest import nearest
 from policer.contracts import contract as contracts
 from policer.contracts import host as hosts
 from policer.contracts.contract import Contract
@@ -114,8 +114,8 @@ def _unknown_names(one: Contract, goal: Entered) -> Iterator[Problem]:
 
 
 def _unknown(kind: str, name: str, known: Collection[str], fix: str) -> Problem:
-    near = difflib.get_close_matches(name, known if len(known) <= MOST_KNOWN else (), n=1)
-    meant = f"did you mean {near[0]}? Else {fix}" if near else fix
+    near = nearest(name, known if len(known) <= MOST_KNOWN else ())
+    meant = f"did you mean {near}? Else {fix}" if near else fix
     return Problem(kind, f"there is no {kind} {name!r}", meant)
 
 

@@ -1,6 +1,5 @@
 """What is wrong with a document's tables, key by key: msgspec tells of the first alone; pure."""
 
-import difflib
 import re
 from collections.abc import Iterator, Mapping
 from types import UnionType
@@ -8,6 +7,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 
+from common.suggest import did_you_mean, nearest
 from policer.contracts.ladder import Step
 from policer.errors import Problem
 from policer.fleetfile.document import FleetFile
@@ -53,8 +53,7 @@ def _of_structure(
         if key in fields:
             yield from _of(value, fields[key].type, joined(where, key))
         else:
-            near = difflib.get_close_matches(str(key), fields, n=1)
-            fix = f"did you mean {near[0]}?" if near else f"give one of {', '.join(fields)}"
+            fix = did_you_mean(str(key), fields, f"give one of {', '.join(fields)}")
             yield Problem(joined(where, str(key)), "no such key", fix)
     for key, field in fields.items():
         if field.required and key not in table:
@@ -95,9 +94,9 @@ def _in_words(key: str, kind: Any, value: object, problem: str) -> tuple[str, st
         fix = fix_of(key, value) or (f"write {_any_of(choices)}" if choices else "")
         return wrong(key, value, problem), fix
     given = _wrong_choice(value, choices)
-    near = difflib.get_close_matches(given, choices, n=1)
+    near = nearest(given, choices)
     fix = f"write {_any_of(choices)}"
-    meant = f"did you mean {near[0]}? {fix}" if near and near[0] != given else fix
+    meant = f"did you mean {near}? {fix}" if near and near != given else fix
     return f"no such choice: {given}", meant
 
 

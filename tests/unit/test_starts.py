@@ -1,5 +1,6 @@
 """A daemon that keeps dying only observes; a clean stop forgets it."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,7 @@ def test_a_damaged_record_is_none(tmp_path: Path, damage: bytes) -> None:
 def test_a_symlink_is_replaced_and_not_followed(tmp_path: Path) -> None:
     target = tmp_path / "target"
     target.write_text("precious")
-    for name in ("starts", "starts.new"):
+    for name in ("starts", f"starts.{os.getpid()}.new"):
         (tmp_path / name).symlink_to(target)
     Starts(tmp_path).begin(Seconds(1.0))
     assert target.read_text() == "precious"

@@ -1,5 +1,6 @@
 """Recordings survive their file, and a broken file names its line and column."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -101,7 +102,7 @@ def test_spreadsheets_line_ends_and_byte_order_mark_are_read(tmp_path: Path) -> 
 def test_a_new_recording_replaces_the_old_one_or_leaves_it(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     write_csv(RECORDING, path)
-    (tmp_path / "a.csv.new").mkdir()
+    (tmp_path / f"a.csv.{os.getpid()}.new").mkdir()
     with pytest.raises(RecordingError, match="file"):
         write_csv(Recording(METADATA, ()), path)
     assert read_csv(path) == RECORDING
@@ -147,8 +148,8 @@ def test_a_row_of_another_length_or_out_of_order_is_refused() -> None:
     ("line", "column", "fix"),
     [
         ('# hst = "a"', "hst", "did you mean host?"),
-        ("# host = 1", "host", "mend"),
-        ("# offered_pps = nan", "offered_pps", "mend"),
+        ("# host = 1", "host", "correct"),
+        ("# offered_pps = nan", "offered_pps", "correct"),
         ("# host = ", "metadata", "as in TOML"),
     ],
 )

@@ -8,12 +8,13 @@ from msgspec import to_builtins
 from rich.console import Console
 from rich.table import Table
 
+from common.durable import replace_file
 from common.errors import ConfigError
 from common.output import print_json
 from common.units import format_cap, format_rate, parse_duration, parse_fraction
 from models import HostModel, dump_host
 from training.errors import DesignError, UnfitError
-from training.files import check_output, write_whole
+from training.files import check_output
 from training.recording.recording import Recording, read_csv
 from xtc.config.plan import model_named
 
@@ -176,7 +177,7 @@ def write_model(host: HostModel, path: Path) -> None:
         ConfigError: it cannot be written.
     """
     try:
-        write_whole(path, dump_host(host).encode())
+        replace_file(path, dump_host(host).encode(), durable=True)
     except OSError as error:
         fix = "give a path that this user may write"
         raise ConfigError("--output", f"{path}: {error.strerror}", fix) from error

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import msgspec
 
+from common.durable import replace_file
 from training.errors import FleetPathError, FleetStopped, RecordingError
-from training.files import write_whole
 from training.fleet import child
 from training.fleet.file import REMOTE_SHELLS, FleetHost
 from training.recording.recording import MAX_BYTES, parse_csv, read_csv
@@ -204,7 +204,7 @@ def write_result(path: Path, content: bytes) -> None:
         FleetPathError: it cannot be written.
     """
     try:
-        write_whole(path, content)
+        replace_file(path, content, durable=True)
     except OSError as error:
         fix = "give a folder that this user may write"
         raise FleetPathError(str(path), error.strerror or str(error), fix) from error

@@ -6,10 +6,7 @@ a newline was cut off by a crash and is ignored: rewrite the file before appendi
 column, the packet size, is present only if it was recorded.
 """
 
-import contextlib
-import difflib
 import json
-import os
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +16,8 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 import msgspec
 from msgspec import Meta
 
+from common.durable import replace_file
+from common.suggest import nearest
 from models.cost import LARGEST, SMALLEST
 from models.curve import MAX_CAP, MAX_RATE
 from training.errors import RecordingError, SampleError
@@ -159,16 +158,9 @@ def write_csv(recording: Recording, path: Path) -> None:
     sized = is_sized(recording)
     rows = (csv_row(sample, sized=sized) for sample in recording.samples)
     text = csv_head(recording.metadata, sized=sized) + "".join(rows)
-    new = path.with_name(f"{path.name}.new")
     try:
-        with new.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
+        replace_file(path, text.encode(), durable=True)
     except OSError as error:
-        with contextlib.suppress(OSError):  # report the first error
-            new.unlink()
         raise _unusable(path, error, "give a path that this user may write") from error
 
 
@@ -315,8 +307,8 @@ def _wrong_metadata(
         fix = 'begin the file with the line `# host = "..."`'
         return RecordingError(source, 1, "host", "is not given", fix)
     key = next((key for key in where if f"`{key}`" in problem or f".{key}`" in problem), "metadata")
-    known = difflib.get_close_matches(key, Metadata.__struct_fields__, n=1)
-    fix = f"did you mean {known[0]}?" if known and known[0] != key else "correct or remove the line"
+    known = nearest(key, Metadata.__struct_fields__)
+    fix = f"did you mean {known}?" if known and known != key else "correct or remove the line"
     return RecordingError(source, where.get(key, 0), key, problem, fix)
 
 

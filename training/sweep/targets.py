@@ -1,6 +1,5 @@
 """Where to measure a router: in a private lab, or among the configured routers of this host."""
 
-import difflib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
@@ -11,6 +10,7 @@ from pathlib import Path
 from common.clock import Clock, MonotonicClock
 from common.dirlock import hold
 from common.errors import Busy, ConfigError
+from common.suggest import did_you_mean
 from common.units import Seconds
 from lab.plan import RouterKind
 from lab.programs.processes import payload_of
@@ -239,8 +239,7 @@ def _named(known: Mapping[str, RouterPlan], name: str | None, path: Path) -> Rou
         return known[name]
     if name is None and len(known) == 1:
         return next(iter(known.values()))
-    near = difflib.get_close_matches(name or "", known, n=1)
-    fix = f"did you mean {near[0]}?" if near else f"--router is one of {', '.join(sorted(known))}"
+    fix = did_you_mean(name or "", known, f"--router is one of {', '.join(sorted(known))}")
     problem = "several routers" if name is None else f"there is no router {name}"
     raise ConfigError(str(path), problem, fix)
 

@@ -1,11 +1,10 @@
 """Writes the loop file: settings, hosts and links, one `key value` a line."""
 
-import os
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
+from common import durable
 from xco.controller.config import ControllerConfig
 from xco.errors import ConfigError, ControllerError
 from xco.leader.base import EPOCH_AHEAD_NS
@@ -67,14 +66,10 @@ def replace_file(path: Path, text: str) -> None:
     Raises:
         ControllerError: it cannot be written.
     """
-    beside = path.with_name(f"{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        beside.write_text(text)
-        beside.replace(path)
+        durable.replace_file(path, text.encode())
     except OSError as error:
-        with suppress(OSError):
-            beside.unlink()
         fix = "give the controller a run_dir that it may write to"
         raise ControllerError(str(path), error.strerror or "cannot be written", fix) from error
 

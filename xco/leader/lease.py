@@ -11,6 +11,7 @@ import os
 import time
 from pathlib import Path
 
+from common.durable import replace_file
 from xco.errors import ControllerError
 from xco.leader.base import Clock, Lease, next_epoch
 
@@ -66,13 +67,7 @@ class FileLease:
 
     def _new_epoch(self, above: int) -> int:
         epoch = next_epoch(self._clock(), self._last_epoch(), above)
-        beside = self._epoch_path.with_name("epoch.new")
-        with beside.open("w") as file:
-            file.write(f"{epoch}\n")
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(self._epoch_path)
-        self._sync_directory()
+        replace_file(self._epoch_path, f"{epoch}\n".encode(), durable=True)
         return epoch
 
     def _last_epoch(self) -> int:
@@ -82,13 +77,6 @@ class FileLease:
         except FileNotFoundError:
             return 0
         return int(text) if text.isdecimal() and len(text) < 20 else 0
-
-    def _sync_directory(self) -> None:
-        directory = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
 
 
 def make_lease(where: str, holder: str) -> Lease:

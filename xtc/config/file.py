@@ -1,6 +1,5 @@
 """Reads configuration files; reports every mistake with file, line, key and fix."""
 
-import difflib
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from typing import Any, Literal, get_args, get_origin
 import msgspec
 
 from common.errors import ConfigError, Mistakes, mistakes_of
+from common.suggest import did_you_mean, nearest
 from common.toml_tables import KeyPlaces, parse_tables, read_text
 from xtc.config.schema import (
     Config,
@@ -171,9 +171,8 @@ def _of_table(
         if key in fields:
             yield from _of_field(value, fields[key].type, _joined(where, key))
         elif key != structure.__struct_config__.tag_field:
-            nearest = difflib.get_close_matches(key, sorted(fields), n=1)
-            meant.update(nearest)
-            fix = f"did you mean {nearest[0]}?" if nearest else "remove it"
+            meant |= {nearest(key, sorted(fields)) or ""}
+            fix = did_you_mean(key, sorted(fields), "remove it")
             yield ConfigError(_joined(where, key), "no such key", fix)
     for key, field in fields.items():
         if field.required and key not in table and key not in meant and not partial:
@@ -227,8 +226,8 @@ def _in_words(key: str, problem: str) -> tuple[str, str]:
     fix = f"write {_any_of(CHOICES[key])}"
     if wrong := _NO_CHOICE.match(problem):
         value = wrong["value"]
-        nearest = difflib.get_close_matches(value.strip("'\""), CHOICES[key], n=1)
-        return f"no such choice: {value}", f"did you mean {nearest[0]}? {fix}" if nearest else fix
+        near = nearest(value.strip("'\""), CHOICES[key])
+        return f"no such choice: {value}", f"did you mean {near}? {fix}" if near else fix
     return problem[:1].lower() + problem[1:], fix
 
 

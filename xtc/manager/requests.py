@@ -1,11 +1,11 @@
 """Requests to the manager: decoded, checked, carried out, and answered."""
 
-import difflib
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 
 from common.clock import Clock
+from common.suggest import did_you_mean
 from common.units import PacketsPerSecond, Seconds
 from xtc.errors import Refused
 from xtc.isolation import Unforeseen
@@ -200,8 +200,7 @@ class Requests:
         routers = self._host.routers
         if name in routers:
             return routers[name]
-        near = difflib.get_close_matches(name, list(routers))
-        fix = f"did you mean {near[0]}?" if near else "`xtc status` lists the routers"
+        fix = did_you_mean(name, routers, "`xtc status` lists the routers")
         raise Refused("unknown_router", "vr", f"{name} is not in the configuration", fix)
 
     def _grant(self, managed: ManagedRouter, request: Activate | Retune, now: Seconds) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 import structlog
 
+from common.durable import replace_file
 from common.errors import ConfigError
 from common.units import MAX_RATE
 
@@ -28,9 +29,7 @@ Loads = dict[str, Sent]
 
 def write_loads(path: Path, loads: Mapping[str, Sent]) -> None:
     """Replace the file atomically, so that readers never see half of it."""
-    temporary = path.with_suffix(".new")
-    temporary.write_bytes(msgspec.json.format(msgspec.json.encode(loads), indent=1) + b"\n")
-    temporary.replace(path)
+    replace_file(path, msgspec.json.format(msgspec.json.encode(loads), indent=1) + b"\n")
 
 
 def read_loads(path: Path) -> Loads:

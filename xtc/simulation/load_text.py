@@ -1,6 +1,5 @@
 """Loads as text: the grammar of `--load`, and traces in files."""
 
-import difflib
 import math
 import re
 import sys
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from common.errors import ConfigError, UnitError
+from common.suggest import nearest
 from common.units import MAX_RATE, parse_duration, parse_rate
 from xtc.simulation.loads import Load, Pulses, Ramp, Sine, Steady, Steps, walk
 
@@ -51,8 +51,8 @@ def parse_load(text: str, offered: float, *, duration_s: float, seed: int = 0) -
     if kind == "trace":
         return _trace(text, rest)
     if kind not in FORMS:
-        near = difflib.get_close_matches(kind, FORMS, n=1)
-        also = f"such as {FORMS[near[0]]}" if near else f"one of {', '.join(FORMS.values())}"
+        near = nearest(kind, FORMS)
+        also = f"such as {FORMS[near]}" if near else f"one of {', '.join(FORMS.values())}"
         raise UnitError("--load", text, f"a load {also}")
     words = rest.split(":") if rest else []
     if len(words) != FORMS[kind].count(":"):

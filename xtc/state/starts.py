@@ -1,10 +1,10 @@
 """Counts starts without a clean stop: a daemon that keeps crashing must not keep capping."""
 
-import os
 from pathlib import Path
 
 import msgspec
 
+from common.durable import replace_file
 from common.units import Seconds
 from xtc.state.journal import boot_id
 
@@ -47,12 +47,7 @@ class Starts:
             OSError: it cannot be written.
         """
         record, observe = begun(self._read(), boot_id(), now)
-        temporary = self._path.with_suffix(".new")
-        temporary.unlink(missing_ok=True)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-        with os.fdopen(os.open(temporary, flags, 0o600), "wb") as file:
-            file.write(msgspec.json.encode(record))
-        temporary.replace(self._path)
+        replace_file(self._path, msgspec.json.encode(record), mode=0o600)
         return observe
 
     def end(self) -> None:

@@ -1,6 +1,5 @@
 """/v1/webhooks: endpoints that events are sent to; only for administrators."""
 
-import difflib
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Annotated
@@ -10,6 +9,7 @@ from litestar import Response, delete, get, post
 from litestar.concurrency import sync_to_thread
 from litestar.params import JSONBody, PathParameter
 
+from common.suggest import did_you_mean
 from policer.errors import Invalid, Problem
 from policer.event_kinds import KINDS
 from policer.rest.access.context import GivenDesk
@@ -201,8 +201,7 @@ def _problems(data: NewWebhook, rules: Rules) -> Iterator[Problem]:
     yield from url_problems(data.url, rules)
     for place, kind in enumerate(data.kinds):
         if kind != ALL and kind not in KINDS:
-            near = difflib.get_close_matches(kind, KINDS, n=1)
-            fix = f"did you mean {near[0]}?" if near else f"give * or some of {', '.join(KINDS)}"
+            fix = did_you_mean(kind, KINDS, f"give * or some of {', '.join(KINDS)}")
             yield Problem(f"kinds[{place}]", f"{kind[:64]!r} is no kind of event", fix)
     if data.secret is not None:
         try:

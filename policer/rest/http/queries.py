@@ -1,11 +1,11 @@
 """Refuses unknown query parameters: a misspelt filter would show the whole fleet."""
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from litestar.connection import ASGIConnection
 
+from common.suggest import did_you_mean
 from policer.errors import Invalid, Problem
 
 Known = Mapping[str, Mapping[str, Any]]
@@ -39,8 +39,7 @@ def check_query(connection: ASGIConnection[Any, Any, Any, Any], known: Known) ->
 
 def _problems(name: str, values: Sequence[str], known: Known) -> Iterator[Problem]:
     if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        fix = f"did you mean {near[0]}?" if near else "leave it out"
+        fix = did_you_mean(name, known, "leave it out")
         yield Problem(name, "there is no such parameter", fix)
         return
     kind = known[name]["type"]
