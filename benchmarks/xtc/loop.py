@@ -255,11 +255,18 @@ def _row(group: list[Run]) -> list[str]:
         format_rate(group[0].setpoint_pps),
         f"{group[0].share * 100:.0f}%",
         f"{settled:.0f} s",
-        f"{max(errors) * 100:.1f}%",
+        f"{max(errors) * 100:.1f}%" if errors else "-",
+        *(_scatter(pairs) if pairs else ("-", "-", "-")),
+    ]
+
+
+def _scatter(pairs: list[tuple[float, float]]) -> tuple[str, str, str]:
+    """Return the relative RMSE of loop and fixed cap, and their ratio."""
+    return (
         f"{statistics.median(ours for ours, _ in pairs) * 100:.1f}%",
         f"{statistics.median(fixed for _, fixed in pairs) * 100:.1f}%",
         f"{statistics.median(ours / fixed for ours, fixed in pairs):.2f}",
-    ]
+    )
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -46,19 +47,25 @@ def test_a_failed_benchmark_does_not_stop_the_others(
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["all", "--quick", "--json"])
     assert main() == 1
-    codes = [each["exit_code"] for each in json.loads(capsys.readouterr().out)]
-    assert codes == [1, 0]
+    results = [each["result"] for each in json.loads(capsys.readouterr().out)]
+    assert results == ["failed", "ok"]
     assert "No module named benchmarks.missing" in (two / "missing.txt").read_text()
     assert "usage:" in (two / "xtc.laws_--help.txt").read_text()
 
 
 def test_resume_runs_what_has_not_succeeded(two: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    done = Outcome("-m benchmarks.xtc.laws --help", 12.0, 0)
-    (two / "full.json").write_text(json.dumps([{"command": "x", "seconds": 1, "exit_code": 1}]))
+    done = Outcome("-m benchmarks.xtc.laws --help", 12.0, "ok")
+    (two / "full.json").write_text(json.dumps([asdict(replace(done, result="failed"))]))
     assert earlier(two / "full.json") == {}
     monkeypatch.setattr(sys, "argv", ["all", "--resume"])
-    (two / "full.json").write_text(
-        json.dumps([{"command": done.command, "seconds": done.seconds, "exit_code": 0}])
-    )
+    (two / "full.json").write_text(json.dumps([asdict(done)]))
     assert main() == 1
     assert earlier(two / "full.json") == {done.command: done}, "not run again"
+
+
+def test_a_missed_goal_is_not_a_failure(two: Path) -> None:
+    ends = "raise SystemExit(1)", "1/0", "raise SystemExit(2)", "pass"
+    judged = [every.run(f"-c '{code}'", judges=True).result for code in ends]
+    assert judged == ["goal missed", "failed", "failed", "ok"]
+    assert every.run("-c 'raise SystemExit(1)'", judges=False).result == "failed"
+    assert two.exists()

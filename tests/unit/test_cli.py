@@ -171,7 +171,7 @@ def test_nothing_to_release_is_no_failure(alone: Shell) -> None:
 def test_a_journal_that_cannot_be_trusted_is_a_failure(alone: Shell, tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "journal").write_text("nonsense")
-    assert "by hand" in alone("release", "--all", code=1)
+    assert "xtc journal show" in alone("release", "--all", code=1)
 
 
 def test_a_second_daemon_needs_another_state_directory(daemon: RunningDaemon, xtc: Shell) -> None:

@@ -58,7 +58,7 @@ def test_a_host_that_is_there_is_changed_by_another_command(shell: "Shell") -> N
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("contract", "set", "gold", "a b", "--guarantee", "1"), "vr: it is not of the form"),
+        (("contract", "set", "gold", "a b", "--guarantee", "1"), "vr: it has the wrong form"),
         (
             ("host", "add", "h", "--requests", "10.0.0.7:7077", *ELSE),
             "requests: it has the wrong form (write tcp://10.0.0.7:7077 or",

@@ -173,8 +173,8 @@ descripton = "Acme"
             " (did you mean lower? write warn, lower, limit, pause or stop)"
         ),
         (
-            "fleet.toml:11: hosts.gold.contracts.r1.hours[0].start: it is not of the form"
-            " that it must have (write a time of day, such as 08:30)"
+            "fleet.toml:11: hosts.gold.contracts.r1.hours[0].start: it has the wrong form"
+            " (write a time of day, such as 08:30)"
         ),
         (
             "fleet.toml:12: hosts.gold.contracts.r1.valid_until: it has no time zone"

@@ -91,5 +91,5 @@ def test_a_running_daemon_is_not_undermined(tmp_path: Path) -> None:
 
 def test_a_journal_that_cannot_be_trusted_is_said_to_be(tmp_path: Path) -> None:
     (tmp_path / "journal").write_bytes(b"nonsense")
-    with pytest.raises(JournalError, match="by hand"):
+    with pytest.raises(JournalError, match="xtc journal show"):
         release_all(tmp_path)

@@ -553,7 +553,7 @@ def test_a_secret_that_is_not_there_is_named(keys: Keys, tmp_path: Path) -> None
 def test_keys_for_nobody_are_refused(keys: Keys, tmp_path: Path) -> None:
     for file in keys.authorised.iterdir():
         file.unlink()
-    with pytest.raises(ConfigError, match="nobody could connect"):
+    with pytest.raises(ConfigError, match="no client could connect"):
         check_listen(keys.listen(tmp_path))
 
 

@@ -373,7 +373,7 @@ def test_a_load_that_nobody_controlled_is_said(
     recording: Recording, found: Fit, gains: Design
 ) -> None:
     assert recording.metadata.offered_pps is None
-    assert any("Nobody controlled" in c for c in cautions(recording, found, gains))
+    assert any("was not controlled" in c for c in cautions(recording, found, gains))
 
 
 def test_the_steepest_part_of_the_papers_host_is_found(found: Fit) -> None:

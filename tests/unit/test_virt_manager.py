@@ -106,7 +106,7 @@ def test_two_foreign_changes_are_corrected_the_third_is_yielded_to(rig: Scene) -
     assert rig.guest("gold").parameters == stands
     report = rig.report("gold")
     assert (report.mode, report.finding) == (Mode.MANUAL, Finding.FOREIGN)
-    assert "somebody else" in report.problem
+    assert "another process" in report.problem
 
 
 def test_a_change_right_before_the_first_cap_is_the_original(unheld: Scene) -> None:

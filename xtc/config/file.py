@@ -1,7 +1,7 @@
 """Reads configuration files; reports every mistake with file, line, key and fix."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -9,7 +9,8 @@ from typing import Any, Literal, get_args, get_origin
 import msgspec
 
 from common.errors import ConfigError, Mistakes, mistakes_of
-from common.suggest import did_you_mean, nearest
+from common.suggest import nearest
+from common.toml_explain import Mistake, Words, any_of, mistakes, plain
 from common.toml_tables import KeyPlaces, parse_tables, read_text
 from xtc.config.schema import (
     Config,
@@ -26,7 +27,6 @@ from xtc.spec import ActuatorSpec
 DEFAULT_PATH = Path("/etc/xtc/xtc.toml")
 DROP_INS = "conf.d"
 
-_AT = re.compile(r"^(?P<problem>.*?)(?: - at `\$\.?(?P<path>.*)`)?$", re.DOTALL)
 _NO_CHOICE = re.compile(r"^Invalid (?:enum )?value (?P<value>.*)$", re.DOTALL)
 _MALFORMED = re.compile(r"^Expected `str` (?:matching regex|of length) ")
 
@@ -148,73 +148,40 @@ def _check(tables: dict[str, Any], places: KeyPlaces, path: Path, *, partial: bo
 def _mistakes(tables: dict[str, Any], *, partial: bool) -> Iterator[ConfigError]:
     routers = tables.get("router", {})
     rest = {key: value for key, value in tables.items() if key != "router"}
-    yield from _of_table(rest, Config, "")
-    if not isinstance(routers, dict):
-        yield ConfigError("router", "not a table", "one table each: [router.NAME]")
-        return
+    found = list(mistakes(rest, Config, WORDS))
+    if isinstance(routers, dict):
+        found += _of_routers(routers, partial=partial)
+    else:
+        found.append(Mistake("router", "not a table", "one table each: [router.NAME]"))
+    return (ConfigError(*one) for one in found)
+
+
+def _of_routers(routers: Mapping[str, object], *, partial: bool) -> Iterator[Mistake]:
     for name, section in routers.items():
         where = f"router.{name}"
-        yield from _of_value(name, RouterName, where, key=_NAME)
-        yield from _of_table(section, RouterSection, where, partial=partial)
+        try:
+            msgspec.convert(name, RouterName)
+        except msgspec.ValidationError as error:
+            yield Mistake(where, *WORDS.wrong(_NAME, RouterName, name, str(error)))
+        yield from mistakes(section, RouterSection, WORDS, where, partial=partial)
 
 
-def _of_table(
-    table: object, structure: type[msgspec.Struct], where: str, *, partial: bool = False
-) -> Iterator[ConfigError]:
-    """Yield the mistakes of a table, key by key: msgspec alone reports only the first."""
-    if not isinstance(table, dict):
-        yield from _of_value(table, structure, where)
-        return
-    fields = {field.encode_name: field for field in msgspec.structs.fields(structure)}
-    meant: set[str] = set()
-    for key, value in table.items():
-        if key in fields:
-            yield from _of_field(value, fields[key].type, _joined(where, key))
-        elif key != structure.__struct_config__.tag_field:
-            meant |= {nearest(key, sorted(fields)) or ""}
-            fix = did_you_mean(key, sorted(fields), "remove it")
-            yield ConfigError(_joined(where, key), "no such key", fix)
-    for key, field in fields.items():
-        if field.required and key not in table and key not in meant and not partial:
-            yield _missing(_joined(where, key), key)
+class _ConfigWords(Words):
+    """How mistakes in xtc's configuration are described."""
 
+    def missing(self, key: str, kind: Any) -> str:
+        del kind
+        return f"add it: {any_of(CHOICES[key])}" if key in CHOICES else "add it"
 
-def _of_field(value: object, kind: Any, where: str) -> Iterator[ConfigError]:
-    if kind == ActuatorSpec:
-        yield from _of_actuator(value, where)
-    elif isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-        yield from _of_table(value, kind, where)
-    else:
-        yield from _of_value(value, kind, where)
-
-
-def _of_actuator(value: object, where: str) -> Iterator[ConfigError]:
-    """Yield the mistakes of a table with keys that depend on its `kind`."""
-    kinds = {str(spec.__struct_config__.tag): spec for spec in get_args(ActuatorSpec)}
-    if isinstance(value, dict) and "kind" not in value:
-        yield _missing(f"{where}.kind", "kind")
-    elif isinstance(value, dict) and str(value["kind"]) in kinds:
-        yield from _of_table(value, kinds[str(value["kind"])], where)
-    else:
-        yield from _of_value(value, ActuatorSpec, where)
-
-
-def _missing(where: str, key: str) -> ConfigError:
-    fix = f"add it: {_any_of(CHOICES[key])}" if key in CHOICES else "add it"
-    return ConfigError(where, "missing", fix)
-
-
-def _of_value(value: object, kind: Any, where: str, *, key: str = "") -> Iterator[ConfigError]:
-    try:
-        msgspec.convert(value, kind)
-    except msgspec.ValidationError as error:
-        match = _AT.match(str(error))
-        problem, inside = (match["problem"], match["path"] or "") if match else (str(error), "")
-        field = f"{where}{inside}" if inside.startswith("[") else _joined(where, inside)
-        found, fix = _in_words(key or _key(field), problem)
+    def wrong(self, key: str, kind: Any, value: object, problem: str) -> tuple[str, str]:
+        del kind
+        found, fix = _in_words(key, problem)
         if isinstance(value, str) and problem.startswith("Expected `array`"):
             fix = f"write [{msgspec.json.encode(value).decode()}]"
-        yield ConfigError(field, found, fix)
+        return found, fix
+
+
+WORDS = _ConfigWords()
 
 
 def _in_words(key: str, problem: str) -> tuple[str, str]:
@@ -222,13 +189,13 @@ def _in_words(key: str, problem: str) -> tuple[str, str]:
     if key in FORMS and _MALFORMED.match(problem):
         return "malformed", f"write {FORMS[key]}"
     if key not in CHOICES:
-        return problem[:1].lower() + problem[1:], _quantity(key)
-    fix = f"write {_any_of(CHOICES[key])}"
+        return plain(problem), _quantity(key)
+    fix = f"write {any_of(CHOICES[key])}"
     if wrong := _NO_CHOICE.match(problem):
         value = wrong["value"]
         near = nearest(value.strip("'\""), CHOICES[key])
         return f"no such choice: {value}", f"did you mean {near}? {fix}" if near else fix
-    return problem[:1].lower() + problem[1:], fix
+    return plain(problem), fix
 
 
 def _quantity(key: str) -> str:
@@ -237,19 +204,6 @@ def _quantity(key: str) -> str:
         return f"write {_QUANTITIES[key]}"
     unit = next((unit for end, unit in _UNITS.items() if key.endswith(end)), "")
     return f"a number of {unit}" if unit else ""
-
-
-def _any_of(choices: Sequence[str]) -> str:
-    return f"{', '.join(choices[:-1])} or {choices[-1]}"
-
-
-def _key(field: str) -> str:
-    """Return the key at the end of a field's path."""
-    return field.rpartition(".")[2].partition("[")[0]
-
-
-def _joined(table: str, key: str) -> str:
-    return f"{table}.{key}" if table and key else table or key
 
 
 def _all_structures() -> Iterator[type[msgspec.Struct]]:
