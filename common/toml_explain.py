@@ -6,6 +6,7 @@ mistakes are described. Pure.
 
 import re
 from collections.abc import Iterator, Mapping
+from enum import Enum
 from types import UnionType
 from typing import Annotated, Any, Literal, NamedTuple, TypeGuard, Union, get_args, get_origin
 
@@ -174,6 +175,8 @@ def choices_of(kind: Any) -> tuple[str, ...]:
         return tuple(map(str, get_args(kind)))
     if _is_tagged(kind):
         return tuple(str(one.__struct_config__.tag) for one in _members(kind) if _is_struct(one))
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return tuple(str(one.value) for one in kind)
     if get_origin(kind) in {tuple, list, Annotated, Union, UnionType}:
         return next((found for one in get_args(kind) if (found := choices_of(one))), ())
     return ()

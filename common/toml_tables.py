@@ -3,20 +3,31 @@
 import os
 import stat
 import tomllib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from common.errors import ConfigError
 from common.toml_lines import key_lines
 
-MAX_BYTES = 4 << 20
 MAX_LINE = 4096
 """tomllib's memory grows with the square of a dotted key's length."""
 MAX_DEPTH = 16
-"""Maximum nesting of tables and lists; the format has five."""
+"""Maximum nesting of tables and lists; no format has more than five."""
 
 
-def read_text(path: Path) -> str:
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The largest file of a format, and the advice for a larger one."""
+
+    max_bytes: int = 4 << 20
+    split: str = "split it into drop-ins"
+
+
+LIMITS = Limits()
+
+
+def read_text(path: Path, limits: Limits = LIMITS) -> str:
     """Return a file's text.
 
     Raises:
@@ -24,7 +35,7 @@ def read_text(path: Path) -> str:
             during the reading.
     """
     try:
-        raw = _read(path)
+        raw = _read(path, limits)
     except OSError as error:
         raise ConfigError(
             str(path), error.strerror or "cannot be read", "name a file with --config"
@@ -38,12 +49,12 @@ def read_text(path: Path) -> str:
         raise ConfigError("", "not UTF-8 text", "save it as UTF-8", at=f"{path}:{line}") from error
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path, limits: Limits) -> bytes:
     with open(path, "rb", opener=_without_waiting) as stream:
         before = os.fstat(stream.fileno())
         if not stat.S_ISREG(before.st_mode):
             raise ConfigError(str(path), "no regular file", "name a file with --config")
-        raw = stream.read(MAX_BYTES + 1)
+        raw = stream.read(limits.max_bytes + 1)
         after = os.fstat(stream.fileno())
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
         fix = "write another file and rename it over this one, then try again"
@@ -56,18 +67,21 @@ def _without_waiting(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
 
 
-def parse_tables(path: Path, text: str) -> dict[str, Any]:
+def parse_tables(path: Path, text: str, limits: Limits = LIMITS) -> dict[str, Any]:
     """Return the tables of a text.
 
     Raises:
         ConfigError: it is not TOML, too large, or nests too deeply.
     """
-    if len(text) > MAX_BYTES or any(len(line) > MAX_LINE for line in text.splitlines()):
-        raise ConfigError(str(path), "too large for a configuration", "split it into drop-ins")
+    if len(text) > limits.max_bytes:
+        raise ConfigError(str(path), f"larger than {limits.max_bytes >> 20} MiB", limits.split)
+    if any(len(line) > MAX_LINE for line in text.splitlines()):
+        fix = "write a long list over several lines"
+        raise ConfigError(str(path), f"a line is longer than {MAX_LINE} characters", fix)
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(str(path), f"not TOML: {error}") from error
+        raise ConfigError(str(path), f"not TOML: {error}", "correct that line") from error
     except RecursionError:
         raise _too_deep(path) from None
     if _deeper_than(tables, MAX_DEPTH):
@@ -77,7 +91,7 @@ def parse_tables(path: Path, text: str) -> dict[str, Any]:
 
 def _too_deep(path: Path) -> ConfigError:
     problem = f"tables or lists nest more than {MAX_DEPTH} deep"
-    return ConfigError(str(path), problem, "docs/reference/configuration.md shows the format")
+    return ConfigError(str(path), problem, "close the brackets")
 
 
 def _deeper_than(value: object, depth: int) -> bool:

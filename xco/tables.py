@@ -1,27 +1,22 @@
 """Reads TOML into typed tables; every error names the file and key, and how to fix it."""
 
-import re
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import msgspec
 
+from common import errors, toml_tables
 from common.suggest import did_you_mean
+from common.toml_explain import Words, mistakes, plain
 from xco.errors import ConfigError
 
-MAX_BYTES: Final = 64 << 20
+LIMITS: Final = toml_tables.Limits(64 << 20, "name another file")
 """Enough for the topology of 65,535 hosts."""
-MAX_LINE: Final = 4096
-"""tomllib's memory grows with the square of a dotted key's length."""
 
 Table = TypeVar("Table", bound=msgspec.Struct)
-
-_AT: Final = re.compile(r"^(?P<problem>.*?)(?: - at `\$\.?(?P<path>.*)`)?$", re.DOTALL)
-_UNKNOWN: Final = re.compile(r"^Object contains unknown field `(?P<key>.*)`$", re.DOTALL)
-_MISSING: Final = re.compile(r"^Object missing required field `(?P<key>.*)`$")
 
 
 @dataclass(frozen=True)
@@ -39,13 +34,8 @@ def read_tables(path: Path, form: Format) -> dict[str, Any]:
     Raises:
         ConfigError: of the format's class: it cannot be read, is not TOML, or is too large.
     """
-    try:
-        text = path.read_bytes().decode()
-    except OSError as error:
-        problem = error.strerror or "cannot be read"
-        raise form.error(str(path), "", problem, "check its path and its mode") from error
-    except UnicodeDecodeError as error:
-        raise form.error(str(path), "", "not UTF-8 text", "save it as UTF-8") from error
+    with _told(form, str(path)):
+        text = toml_tables.read_text(path, LIMITS)
     return parse_tables(text, str(path), form)
 
 
@@ -55,17 +45,17 @@ def parse_tables(text: str, file: str, form: Format) -> dict[str, Any]:
     Raises:
         ConfigError: of the format's class: it is not TOML, or too large.
     """
-    if len(text) > MAX_BYTES:
-        raise form.error(file, "", f"larger than {MAX_BYTES >> 20} MiB", "name another file")
-    if any(len(line) > MAX_LINE for line in text.splitlines()):
-        fix = "write a long list over several lines"
-        raise form.error(file, "", f"a line is longer than {MAX_LINE} characters", fix)
+    with _told(form, file):
+        return toml_tables.parse_tables(Path(file), text, LIMITS)
+
+
+@contextmanager
+def _told(form: Format, file: str) -> Iterator[None]:
+    """Turn the errors of the reader into those of a format."""
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise form.error(file, "", f"not TOML: {error}", "correct that line") from error
-    except RecursionError as error:
-        raise form.error(file, "", "nested too deeply", "close the brackets") from error
+        yield
+    except errors.ConfigError as error:
+        raise form.error(error.at or file, "", error.problem, error.fix) from error
 
 
 def check_keys(
@@ -89,30 +79,32 @@ def converted(raw: Any, table: type[Table], file: str, where: str, form: Format)
     Raises:
         ConfigError: of the format's class, with the key that is wrong and the fix.
     """
-    try:
-        return msgspec.convert(raw, table)
-    except msgspec.ValidationError as error:
-        raise _explained(str(error), table, file, where, form) from None
+    for place, problem, fix in mistakes(raw, table, _FormatWords(form), where):
+        raise form.error(file, place, problem, fix)
+    return msgspec.convert(raw, table)
 
 
-def _explained(said: str, table: type[Table], file: str, where: str, form: Format) -> ConfigError:
-    match = _AT.match(said)
-    problem, inside = (match["problem"], match["path"] or "") if match else (said, "")
-    if unknown := _UNKNOWN.match(problem):
-        key = unknown["key"]
-        fix = _nearest(key, list(table.__struct_encode_fields__))
-        return form.error(file, f"{where}.{key}", "no such key", fix)
-    if missing := _MISSING.match(problem):
-        key = missing["key"]
-        return form.error(file, f"{where}.{key}", "missing", _write(key, form))
-    key = inside.partition("[")[0].partition(".")[0]
-    plain = problem[:1].lower() + problem[1:]
-    return form.error(file, f"{where}.{inside}" if inside else where, plain, _write(key, form))
+class _FormatWords(Words):
+    """How mistakes in a format are described."""
+
+    def __init__(self, form: Format) -> None:
+        self._forms = form.forms
+
+    def unknown(self, key: str, fields: Mapping[str, Any], where: str) -> str:
+        del where
+        return _nearest(key, list(fields))
+
+    def missing(self, key: str, kind: Any) -> str:
+        del kind
+        return self._write(key)
+
+    def wrong(self, key: str, kind: Any, value: object, problem: str) -> tuple[str, str]:
+        del kind, value
+        return plain(problem), self._write(key)
+
+    def _write(self, key: str) -> str:
+        return f"write {self._forms[key]}" if key in self._forms else "correct it"
 
 
 def _nearest(key: str, known: list[str]) -> str:
     return did_you_mean(key, known, f"remove it; there are {', '.join(known)}")
-
-
-def _write(key: str, form: Format) -> str:
-    return f"write {form.forms[key]}" if key in form.forms else "correct it"

@@ -2,36 +2,34 @@
 
 import ipaddress
 import re
-import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 
+from common.errors import ConfigError
 from common.suggest import did_you_mean
+from common.toml_explain import Words, choices_of, mistakes, plain
+from common.toml_tables import Limits, parse_tables
 from policer.config.fixes import OTHERS, READABLE, exposed, made_empty, unread
 from policer.config.schema import (
     SECTIONS,
     STATE,
     GrantSection,
     OidcSection,
-    Section,
     Settings,
     StoreSection,
 )
 from policer.errors import SettingsError
 from policer.webhooks.rules import network_of
 
-MAX_BYTES = 1 << 20
-MAX_LINE = 4096
-"""tomllib's memory grows with the square of a dotted key's length."""
+LIMITS = Limits(1 << 20, "keep to one line a key")
 MAX_PORT = 65535
 SCHEMES = ("sqlite", "postgresql", "postgres")
 HIDDEN = "***"
 
-_AT = re.compile(r"^(?P<problem>.*?)(?: - at `\$\.?(?P<path>.*)`)?$", re.DOTALL)
 _PATTERN = "matching regex"
 """In msgspec's words of a text that does not fit its pattern."""
 _FORMS = {
@@ -39,7 +37,6 @@ _FORMS = {
     "routers": "HOST/VR, with * and ? for other characters but /",
     "tenants": "names of tenants: letters, digits and . _ -",
 }
-_UNKNOWN = re.compile(r"^Object contains unknown field `(?P<key>.*)`$", re.DOTALL)
 
 
 def load_settings(path: Path) -> Settings:
@@ -66,16 +63,13 @@ def parse_settings(text: str, source: Path = Path("settings")) -> Settings:
     Raises:
         SettingsError: as `load_settings`.
     """
-    if len(text) > MAX_BYTES or any(len(line) > MAX_LINE for line in text.splitlines()):
-        raise SettingsError(str(source), "too large for settings", "keep to one line a key")
     try:
-        tables = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # ValueError: TOMLDecodeError, or a huge number
-        raise SettingsError(str(source), f"not TOML: {error}", "correct that line") from error
-    try:
-        settings = msgspec.convert(tables, Settings)
-    except msgspec.ValidationError as error:
-        raise _explained(source, error) from None
+        tables = parse_tables(source, text, LIMITS)
+    except ConfigError as error:
+        raise SettingsError(error.where, error.problem, error.fix) from error
+    for where, problem, fix in mistakes(tables, Settings, _SettingsWords()):
+        raise SettingsError(f"{source}: {where}" if where else str(source), problem, fix)
+    settings = msgspec.convert(tables, Settings)
     for where, problem, fix in contradictions(settings):
         raise SettingsError(f"{source}: {where}", problem, fix)
     return settings
@@ -269,53 +263,22 @@ def shown(settings: Settings) -> Settings:
     return msgspec.structs.replace(settings, store=store)
 
 
-def _explained(source: Path, error: msgspec.ValidationError) -> SettingsError:
-    match = _AT.match(str(error))
-    problem, inside = (match["problem"], match["path"] or "") if match else (str(error), "")
-    if unknown := _UNKNOWN.match(problem):
-        key = unknown["key"]
-        here = KEYS_OF.get(inside.rpartition(".")[2].partition("[")[0], frozenset())
-        fix = did_you_mean(key, sorted(here), did_you_mean(key, sorted(KEYS), "remove it"))
-        field = f"{inside}.{key}" if inside else key
-        return SettingsError(f"{source}: {field}", "no such key", fix)
-    where = f"{source}: {inside}" if inside else str(source)
-    key = inside.rpartition(".")[2].partition("[")[0]
-    choices = CHOICES.get(key)
-    fix = (
-        f"write one of {', '.join(choices)}"
-        if choices
-        else "see policer.toml in docs/howto/policer.md"
-    )
-    if _PATTERN in problem:
-        problem, fix = "it has the wrong form", f"write {_FORMS[key]}"
-    return SettingsError(where, problem[:1].lower() + problem[1:], fix)
+class _SettingsWords(Words):
+    """How mistakes in the settings are described."""
+
+    def unknown(self, key: str, fields: Mapping[str, Any], where: str) -> str:
+        del where
+        return did_you_mean(key, sorted(fields), did_you_mean(key, sorted(KEYS), "remove it"))
+
+    def wrong(self, key: str, kind: Any, value: object, problem: str) -> tuple[str, str]:
+        del value
+        if _PATTERN in problem and key in _FORMS:
+            return "it has the wrong form", f"write {_FORMS[key]}"
+        choices = choices_of(kind)
+        if choices:
+            return plain(problem), f"write one of {', '.join(choices)}"
+        return plain(problem), "see policer.toml in docs/howto/policer.md"
 
 
-def _all_choices() -> Iterator[tuple[str, tuple[str, ...]]]:
-    for section in SECTIONS:
-        for field in msgspec.structs.fields(section):
-            if choices := _choices_of(field.type):
-                yield field.encode_name, choices
-
-
-def _choices_of(kind: Any) -> tuple[str, ...]:
-    """Return what a type, or the items of a list of it, may be; nothing where that is open."""
-    if get_origin(kind) is Literal:
-        return get_args(kind)
-    inner = get_args(kind)[:1] if get_origin(kind) in {Annotated, tuple} else ()
-    return _choices_of(inner[0]) if inner else ()
-
-
-def _keys_of_tables() -> Iterator[tuple[str, frozenset[str]]]:
-    for section in SECTIONS:
-        for field in msgspec.structs.fields(section):
-            if isinstance(field.type, type) and issubclass(field.type, Section):
-                yield field.encode_name, frozenset(field.type.__struct_fields__)
-
-
-KEYS_OF: dict[str, frozenset[str]] = dict(_keys_of_tables())
-"""The keys of each table, by its name."""
 KEYS = frozenset(key for section in SECTIONS for key in section.__struct_fields__)
 """Every key of the format."""
-CHOICES: dict[str, tuple[Any, ...]] = dict(_all_choices())
-"""Every key that has a choice of values."""

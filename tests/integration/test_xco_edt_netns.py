@@ -88,7 +88,7 @@ def test_a_root_of_somebody_else_is_left_alone(bench: Rig) -> None:
     before = root_of(bench)
     running = bench.start(bench.config(gates="edt"))
     assert running.process.wait(30) == 6
-    assert "somebody else's root qdisc" in bench.log.read_text()
+    assert "a root qdisc of another program" in bench.log.read_text()
     assert root_of(bench) == before
 
 

@@ -378,7 +378,7 @@ def test_a_foreign_root_in_the_middle_is_left_alone(bench: Rig) -> None:
     stand_in.keep_until(capture.take, Mode.CLOSED)
     stand_in.keep(0.5, Mode.CLOSED)  # it tries again every 200 ms
     assert not gated(bench)
-    assert "somebody else's root qdisc stands there" in bench.log.read_text()
+    assert "it has a root qdisc of another program" in bench.log.read_text()
     running.process.terminate()
     assert running.process.wait(PATIENCE_S) == 0
 

@@ -332,7 +332,7 @@ def test_a_foreign_root_is_refused_and_stays(bench: Rig) -> None:
         namespaces.inside(bench.near, lambda: gate.check("e0"))
     running = bench.start(bench.config())
     assert running.process.wait(PATIENCE_S) == 6
-    assert "e0: somebody else's root qdisc stands there" in bench.log.read_text()
+    assert "e0: it has a root qdisc of another program" in bench.log.read_text()
     assert root_of(bench) == "qdisc bfifo 5:"
 
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from common.errors import ConfigError, ConfigErrors
-from common.toml_tables import MAX_BYTES, MAX_DEPTH
+from common.toml_tables import LIMITS, MAX_DEPTH
 from xtc.config.file import CHOICES, FORMS, load_config, parse_config
 from xtc.config.schema import Config
 from xtc.spec import CgroupSpec, SimulatedSpec
@@ -148,8 +148,8 @@ def test_every_choice_and_every_form_of_the_schema_has_its_words() -> None:
 
 
 def test_what_is_too_large_is_not_even_read() -> None:
-    assert "too large" in str(mistake("#" * (MAX_BYTES + 1)))
-    assert "too large" in str(mistake("a" + ".a" * 5000 + "=1"))
+    assert "larger than 4 MiB" in str(mistake("#" * (LIMITS.max_bytes + 1)))
+    assert "longer than 4096" in str(mistake("a" + ".a" * 5000 + "=1"))
 
 
 @pytest.mark.parametrize("brackets", ["[" * 1200 + "]" * 1200, "{a=" * 700 + "1" + "}" * 700])
@@ -277,7 +277,7 @@ def test_a_file_too_large_is_not_read_to_its_end(tmp_path: Path) -> None:
     path = tmp_path / "xtc.toml"
     with path.open("wb") as file:
         file.truncate(1 << 40)
-    with pytest.raises(ConfigError, match="too large"):
+    with pytest.raises(ConfigError, match="larger than 4 MiB"):
         load_config(path)
 
 

@@ -96,7 +96,7 @@ def test_what_is_set_reaches_the_core() -> None:
         (f"{OIDC}jwks_url = 'https://a/b'\njwks_file = 'c'", "oidc.jwks_file", "one of the two"),
         (OIDC, "oidc.grants", "no user has access"),
         (f"{GRANT}scope = 'king'", "oidc.grants[0].scope", "read, operate, admin"),
-        (f"{GRANT}", "oidc.grants[0]", "missing required field `scope`"),
+        (f"{GRANT}", "oidc.grants[0].scope", "missing (add it: read, operate or admin)"),
         (f"{GRANT}scope = 'admin'\ntenants = ['a']", "oidc.grants[0].scope", "cannot be limited"),
         (f"{GRANT}scope = 'read'\nhosts = ['[ab]']", "oidc.grants[0].hosts[0]", "with * and ?"),
         (f"{GRANT}scope = 'read'\nrouters = ['a']", "oidc.grants[0].routers[0]", "HOST/VR"),
@@ -119,7 +119,7 @@ def test_what_is_set_reaches_the_core() -> None:
         ("[server]\ntls_cert = '/c'", "server.tls_key", "give both"),
         ("[server]\ntls_key = '/c'", "server.tls_cert", "give both"),
         ("[server", "policer.toml", "not TOML"),
-        ("a." * 5000 + "b = 1", "policer.toml", "too large"),
+        ("a." * 5000 + "b = 1", "policer.toml", "longer than 4096"),
     ],
 )
 def test_a_mistake_is_named_by_field_and_fix(text: str, where: str, word: str) -> None:

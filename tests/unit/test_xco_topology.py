@@ -81,8 +81,16 @@ def test_a_link_that_cannot_be_is_refused(link: Link, key: str, problem: str) ->
         ((Host("h1"), Host("h 2")), "host.h 2", "is no name"),
         ((Host("h1"), Host("")), "host.", "is no name"),
         ((Host("h1", ("10.0.0.1/24",)), Host("h2")), "host.h1.addresses", "is no address"),
-        ((Host("h1", ("224.0.0.1",)), Host("h2")), "host.h1.addresses", "belong to no VM"),
-        ((Host("h1", ("0.0.0.0",)), Host("h2")), "host.h1.addresses", "belong to no VM"),
+        (
+            (Host("h1", ("224.0.0.1",)), Host("h2")),
+            "host.h1.addresses",
+            "cannot be the address of a VM",
+        ),
+        (
+            (Host("h1", ("0.0.0.0",)), Host("h2")),
+            "host.h1.addresses",
+            "cannot be the address of a VM",
+        ),
         (
             (Host("h1", ("FE80:0::1",)), Host("h2", ("fe80::1",))),
             "host.h2.addresses",

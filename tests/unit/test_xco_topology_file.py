@@ -113,7 +113,7 @@ def test_a_mistake_is_named_by_file_and_key_with_its_fix(text: str, key: str, fi
     [
         (b"[switch", "not TOML"),
         (b"\xff", "not UTF-8"),
-        (b"a = " + b"[" * 4000, "nested too deeply"),
+        (b"a = " + b"[" * 4000, "nest more than 16 deep"),
         (b"# " + b"x" * 5000, "longer than 4096"),
         (b"#" * 4000 + b"\n" + (b"#" * 4000 + b"\n") * 17_000, "larger than 64 MiB"),
     ],
