@@ -15,7 +15,6 @@ need root. It needs only Python's standard library.
 
 import argparse
 import contextlib
-import ctypes
 import multiprocessing
 import os
 import random
@@ -26,12 +25,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from common.process import end_with_parent
+
 FIFO_PRIORITY: Final = 50
 """Above the real-time loops of the lab's programs, so that only steal is worse."""
 STEAL_PRIORITY: Final = 99
 BITE_S: Final = (0.001, 0.010)
 BITE_SHARE: Final = 0.15
-PR_SET_PDEATHSIG: Final = 1
 
 
 def spin(seconds: float) -> None:
@@ -74,7 +74,7 @@ KINDS: Final[dict[str, tuple[Callable[[int], None], int | None]]] = {
 
 def disturber(kind: str, cpu: int, parent: int) -> None:
     """Load one CPU until this process is killed or its parent ends."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    end_with_parent(signal.SIGKILL)
     if os.getppid() != parent:
         return
     work, priority = KINDS[kind]

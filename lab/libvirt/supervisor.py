@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 from typing import Final
 
+from common.process import end_with_parent
 from lab.libvirt import partition
 from lab.libvirt.layout import HIDDEN, PRIVATE, Layout
 
@@ -24,7 +25,6 @@ LIBVIRTD: Final = "/usr/sbin/libvirtd"
 END_TIMEOUT_S: Final = 30.0
 _REAP_S: Final = 0.05
 _CLONE_NEWNS: Final = 0x00020000
-_PR_SET_PDEATHSIG: Final = 1
 _PR_SET_CHILD_SUBREAPER: Final = 36
 
 
@@ -39,7 +39,7 @@ def take_charge() -> None:
     """Inherit every orphan, and exit cleanly when the owner's thread ends."""
     signal.signal(signal.SIGTERM, _end_input)
     _libc("prctl", _PR_SET_CHILD_SUBREAPER, 1)
-    _libc("prctl", _PR_SET_PDEATHSIG, signal.SIGTERM)
+    end_with_parent(signal.SIGTERM)
 
 
 def _end_input(*_: object) -> None:

@@ -1,7 +1,6 @@
 """Run work in a child process with a time limit."""
 
 import contextlib
-import ctypes
 import os
 import resource
 import select
@@ -11,6 +10,8 @@ import time
 import traceback
 from collections.abc import Callable
 from typing import NoReturn
+
+from common.process import end_with_parent
 
 TIMED_OUT = -1
 BROKEN = 70
@@ -55,15 +56,10 @@ class _Ended:
         os.close(self._descriptor)
 
 
-def end_with_parent() -> None:
-    """Ask the kernel to kill this process when its parent ends (prctl(2), PR_SET_PDEATHSIG)."""
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-
-
 def _child(work: Callable[[], int], limit: float | None) -> NoReturn:
     code = BROKEN
     try:
-        end_with_parent()
+        end_with_parent(signal.SIGKILL)
         os.setsid()
         if limit is not None:
             spent = time.process_time()

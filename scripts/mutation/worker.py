@@ -3,6 +3,7 @@
 import importlib
 import json
 import os
+import signal
 import sys
 import warnings
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from common.process import end_with_parent
 from scripts.mutation import forks
 from scripts.mutation.operators import Mutant, sample
 from scripts.mutation.places import mutants_of
@@ -114,7 +116,7 @@ def judge(request: Request, answers: Path) -> list[Judged]:
 
 def main() -> None:
     """Answer one request."""
-    forks.end_with_parent()
+    end_with_parent(signal.SIGKILL)
     request = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Request)
     answer = Path(sys.argv[2])
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

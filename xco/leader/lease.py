@@ -6,12 +6,11 @@ PostgreSQL releases the locks of a session that ended. An epoch is never below t
 and two controllers that wrongly have a lease each give different ones.
 """
 
-import fcntl
-import os
 import time
 from pathlib import Path
 
 from common.durable import replace_file
+from common.file_lock import FileLock
 from xco.errors import ControllerError
 from xco.leader.base import Clock, Lease, next_epoch
 
@@ -24,13 +23,13 @@ class FileLease:
 
     def __init__(self, directory: Path, clock: Clock = time.time_ns) -> None:
         self._directory, self._clock = directory, clock
-        self._lock_path, self._epoch_path = directory / "lease", directory / "epoch"
-        self._lock = -1
+        self._lock, self._epoch_path = FileLock(directory / "lease"), directory / "epoch"
 
     def acquire(self, above: int = 0) -> int | None:
         """Return a new epoch, or None; see `Lease`."""
         try:
-            if not self.still() and not self._take():
+            self._directory.mkdir(mode=0o755, parents=True, exist_ok=True)
+            if not self._lock.take():
                 return None
             return self._new_epoch(above)
         except OSError as error:
@@ -41,29 +40,14 @@ class FileLease:
 
     def still(self) -> bool:
         """Whether the lock is held, and is on the file that others would try to lock."""
-        if self._lock < 0:
-            return False
         try:
-            ours, theirs = os.fstat(self._lock), self._lock_path.stat()
+            return self._lock.held()
         except OSError:
             return False
-        return (ours.st_dev, ours.st_ino) == (theirs.st_dev, theirs.st_ino)
 
     def release(self) -> None:
         """Release the lock."""
-        if self._lock >= 0:
-            os.close(self._lock)
-        self._lock = -1
-
-    def _take(self) -> bool:
-        self.release()
-        self._directory.mkdir(mode=0o755, parents=True, exist_ok=True)
-        self._lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self.release()
-        return self.still()
+        self._lock.release()
 
     def _new_epoch(self, above: int) -> int:
         epoch = next_epoch(self._clock(), self._last_epoch(), above)

@@ -1,6 +1,5 @@
 """The processes of a sandbox: a real daemon for each simulated host, which exits with its owner."""
 
-import ctypes
 import os
 import signal
 import subprocess
@@ -13,6 +12,7 @@ from types import FrameType
 
 from common.directories import open_directory
 from common.errors import Busy, ConfigError
+from common.process import end_with_parent
 from xtc.config.plan import model_named
 from xtc.daemon.build import run_daemon
 from xtc.sandbox.layout import MODEL, HostPlace
@@ -24,7 +24,6 @@ START_S = 30.0
 STOP_S = 15.0
 """How long they may take to restore everything."""
 LOOK_S = 0.2
-_PR_SET_PDEATHSIG = 1
 Processes = Mapping[str, "subprocess.Popen[bytes]"]
 """By host."""
 
@@ -51,7 +50,7 @@ def run_host(place: HostPlace, owner: int) -> None:
     Raises:
         XtcError: as `run_daemon`.
     """
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    end_with_parent(signal.SIGTERM)
     if os.getppid() != owner:  # it exited before the line above
         return
     host = SharedHost(model_named(MODEL), Watched(place.loads, place.usual))

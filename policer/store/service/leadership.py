@@ -5,8 +5,6 @@ locks of a session that ended. An epoch is also never below the seconds since 19
 with a lost or restored database still gives epochs above those that daemons remember.
 """
 
-import fcntl
-import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -16,6 +14,7 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import Connection, select, text
 
+from common.file_lock import FileLock
 from policer.errors import StoreBusy, StoreError, StoreGone
 from policer.store.database import tables
 from policer.store.database.engine import Database
@@ -155,31 +154,16 @@ class FileLeadership(Leadership):
     def __init__(self, database: Database, path: Path, holder: str, clock: Clock) -> None:
         super().__init__(database, holder, clock)
         self._file, self._path = path, path.with_name(path.name + ".lock")
-        self._descriptor = -1
+        self._file_lock = FileLock(self._path, 0o600)
         self._stored = 0
         """The latest epoch in the database, by its last answer."""
         self._requester = threading.Thread()
 
     def _lock(self) -> bool:
-        if self._has_lock():
-            return True
-        self._unlock()
-        self._check_name()
-        try:
-            lock = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise StoreGone(f"{self._path}: {error.strerror}") from error
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(lock)
-            return False
-        except OSError as error:
-            os.close(lock)
-            raise StoreGone(f"{self._path}: {error.strerror}") from error
-        self._descriptor = lock
-        # If the file was removed meanwhile, another policer can create a new one.
-        return self._has_lock()
+        if not self._has_lock():
+            self._check_name()
+        with self._failing():
+            return self._file_lock.take()
 
     def _check_name(self) -> None:
         """Refuse a database with several names, each of which would have its own lock."""
@@ -210,19 +194,18 @@ class FileLeadership(Leadership):
             self._stored = self.holder().epoch
 
     def _has_lock(self) -> bool:
-        if self._descriptor < 0:
-            return False
+        with self._failing():
+            return self._file_lock.held()
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
         try:
-            return os.path.samestat(os.fstat(self._descriptor), self._path.stat())
-        except FileNotFoundError:
-            return False
+            yield
         except OSError as error:
             raise StoreGone(f"{self._path}: {error.strerror}") from error
 
     def _unlock(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        self._file_lock.release()
 
     def _new_epoch(self, above: int) -> tuple[int, int]:
         with self._database.write() as connection:
