@@ -149,7 +149,7 @@ plt.show()
 # %% Where the straight line fails [markdown]
 # ## Where the straight line fails
 #
-# Here a frame above 1024 bytes takes a second buffer, which costs 2 us. With two sizes nobody can
+# Here a frame above 1024 bytes takes a second buffer, which costs 2 us. With two sizes one cannot
 # know that: two points always lie on a line. With five sizes the fit says so, and names the size
 # that is farthest from the line. Predict nothing between sizes then: measure the sizes that count.
 

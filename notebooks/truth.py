@@ -17,7 +17,7 @@
 # %% Truth: where a 95 % interval holds, where it fails, and why [markdown]
 # # Truth
 #
-# On a real host nobody knows the true curve, so nobody sees whether an interval is right. On a
+# On a real host the true curve is unknown, so one cannot see whether an interval is right. On a
 # simulated host the truth is known. **Everything here is simulated**: the host is a formula with
 # random numbers (`benchmarks/training/coverage_host.py`). The planner, the sweep and the fit are
 # those of `xtc-train`; they do not know the formula.

@@ -40,7 +40,7 @@ class Crowd(Generic[K]):
     def opened(self, key: K, address: str, now: float) -> K | None:
         """Take a new connection in; return the one to close for it, which may be itself.
 
-        Whoever waits for nothing goes first: of the same address where that has too many, else the
+        Connections without a pending request go first: of the address that has too many, else the
         one that has waited longest. Where all are being answered, it is the new one.
         """
         victim = self._crowded_out(address)

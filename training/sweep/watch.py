@@ -33,7 +33,7 @@ class MeasureError(TrainingError):
         super().__init__(f"{router}: {problem} ({fix})")
 
 
-class Stopped(TrainingError):  # noqa: N818  somebody asked for it: no error
+class Stopped(TrainingError):  # noqa: N818  a request: no error
     """A stop was requested; everything is restored."""
 
     def __init__(self) -> None:

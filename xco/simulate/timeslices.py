@@ -9,7 +9,7 @@ from xco.scheduler.reference import Grant, Scheduler
 from xco.simulate.arrays import Flags, Floats, Indices
 from xco.simulate.pairs import Pairs
 
-NOBODY = -1
+NO_PAIR = -1
 
 
 class Timeslices:
@@ -26,7 +26,7 @@ class Timeslices:
         self._scheduler, self._pairs = scheduler, pairs
         self._slot_ns, self._slice_ns, self._idle_slots = slot_ns, slice_ns, idle_slots
         hosts = len(pairs.begins) - 1
-        self._granted: Indices = np.full(hosts, NOBODY, np.int64)
+        self._granted: Indices = np.full(hosts, NO_PAIR, np.int64)
         self._ends: Indices = np.zeros(hosts, np.int64)
         self._idle: Indices = np.zeros(hosts, np.int64)
         self._rate = np.zeros(len(pairs.host))
@@ -45,7 +45,7 @@ class Timeslices:
 
     def _give_up(self, now: int, ready: Flags) -> None:
         """Return the slices of hosts that had nothing to send for long enough (event 2)."""
-        active = np.flatnonzero(self._granted != NOBODY)
+        active = np.flatnonzero(self._granted != NO_PAIR)
         idle = active[~ready[self._granted[active]]]
         counted = self._idle[idle] + 1
         self._idle[:] = 0
@@ -53,7 +53,7 @@ class Timeslices:
         for host in idle[counted >= self._idle_slots].tolist():
             pair = self._granted[host]
             # An earlier return may have moved this host to another destination.
-            if pair != NOBODY and self._known[pair] and not ready[pair]:
+            if pair != NO_PAIR and self._known[pair] and not ready[pair]:
                 self._known[pair] = False
                 self._ask(now, self._scheduler.gave_up, host)
 
@@ -62,7 +62,7 @@ class Timeslices:
         for host in np.unique(self._pairs.host[ready & ~self._known]).tolist():
             own = self._pairs.of(host)
             group = ready[own].copy()
-            if self._granted[host] != NOBODY:
+            if self._granted[host] != NO_PAIR:
                 group[self._granted[host] - own.start] = True
             self._known[own] = group
             destinations = self._pairs.destination[own][group].tolist()
@@ -70,9 +70,9 @@ class Timeslices:
 
     def _expire(self, now: int) -> None:
         """End the expired slices (event 1)."""
-        due = (self._granted != NOBODY) & (self._ends <= now)
+        due = (self._granted != NO_PAIR) & (self._ends <= now)
         for host in np.flatnonzero(due).tolist():
-            if self._granted[host] == NOBODY or self._ends[host] > now:
+            if self._granted[host] == NO_PAIR or self._ends[host] > now:
                 continue  # an earlier slice's end has changed this grant
             self._ask(now, self._scheduler.expired, host)
             if self._ends[host] <= now:
@@ -91,9 +91,9 @@ class Timeslices:
 
     def _obey(self, now: int, grant: Grant) -> None:
         host = grant.host
-        if self._granted[host] != NOBODY:
+        if self._granted[host] != NO_PAIR:
             self._rate[self._granted[host]] = 0.0
-        self._granted[host] = NOBODY
+        self._granted[host] = NO_PAIR
         if grant.destination is not None:
             pair = self._pairs.index(host, grant.destination)
             self._granted[host], self._rate[pair] = pair, grant.rate_bps

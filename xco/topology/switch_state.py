@@ -78,9 +78,9 @@ class _Reader:
             return TreeError(self._file, error.key, problem, fix if is_loop else error.fix)
         what = "it" if len(closed) == 1 else "one of them"
         down = any(port.endswith(" down") for port in closed)
-        mend = f"plug {what} in" if down else f"see why {what} does not forward"
+        repair = f"plug {what} in" if down else f"see why {what} does not forward"
         problem = f"not connected, as {', '.join(closed)}"
-        fix = f"{mend}, or take {node} out of the file"
+        fix = f"{repair}, or take {node} out of the file"
         return TreeError(self._file, error.key, problem, fix)
 
     def _closed(self, topology: Topology, node: str) -> Iterator[str]:

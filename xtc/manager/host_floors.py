@@ -38,10 +38,10 @@ class HostFloors:
         turns = count(self._periods)
         looks = self._guard.each("floor", routers, lambda managed: self._look(managed, turns))
         held = [routers[name] for name, look in looks.items() if isinstance(look, bool)]
-        anew = self._periods % LOOK_EVERY == 0
-        if anew:
+        all_due = self._periods % LOOK_EVERY == 0
+        if all_due:
             self._rivals.clear()
-        if anew or any(look is True for look in looks.values()):
+        if all_due or any(look is True for look in looks.values()):
             self._guard.run("floor", "", partial(self._weigh, held))
 
     def _look(self, managed: ManagedRouter, turns: Iterator[int]) -> bool | None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from xtc.actuator.places import PlaceOf, place_of, takes_over
 from xtc.isolation import Firewall, Unforeseen
 from xtc.manager.cap import CapController
-from xtc.manager.removals import NOBODY
+from xtc.manager.removals import NO_ROUTER
 from xtc.spec import ActuatorSpec, Original
 from xtc.state.journal import Entry
 
@@ -62,8 +62,8 @@ class Orphans:
             assert (
                 controller.original is not None
             )  # without an original there is nothing to restore
-            free = name + NOBODY
+            free = name + NO_ROUTER
             while free in every:
-                free += NOBODY
+                free += NO_ROUTER
             every[free] = Entry(controller.spec, controller.original)
         return every

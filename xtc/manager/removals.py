@@ -6,7 +6,7 @@ from functools import partial
 from xtc.errors import ActuatorError
 from xtc.isolation import Firewall, Unforeseen
 
-NOBODY = "'"
+NO_ROUTER = "'"
 """The journal's name for the owner of leftovers; no router can have it."""
 AGAIN_EVERY = 32
 """Periods between two attempts to lift what could not be lifted."""
@@ -58,4 +58,4 @@ class Lifts:
 
     def left(self) -> dict[str, tuple[str, ...]]:
         """Return, for the journal, the interfaces that no longer belong to any router."""
-        return {NOBODY: tuple(self._left)} if self._left else {}
+        return {NO_ROUTER: tuple(self._left)} if self._left else {}

@@ -37,7 +37,7 @@ QUEUES: Final = (
 DESTINATIONS: Final = (1, 64, 256)
 HOSTS, GOAL_NS = 64, 1000
 FIRST: Final = IPv4Address("10.77.2.0")
-NOBODY: Final = "02:00:00:00:ff:ff"
+UNUSED_MAC: Final = "02:00:00:00:ff:ff"
 SOURCE: Final = Path(__file__).with_name("classify_sender.c")
 PACKETS, PAYLOAD = 1920, 1400
 READY_S: Final = 10.0
@@ -89,7 +89,7 @@ def prepare(bench: Rig) -> None:
     ip = ["ip", "-n", bench.near]
     subprocess.run([*ip, "route", "add", f"{FIRST}/23", "dev", "e0"], check=True)
     for number in range(max(DESTINATIONS)):
-        place = [str(FIRST + number), "lladdr", NOBODY, "dev", "e0"]
+        place = [str(FIRST + number), "lladdr", UNUSED_MAC, "dev", "e0"]
         subprocess.run([*ip, "neigh", "add", *place], check=True)
 
 

@@ -75,7 +75,7 @@ def _version() -> tuple[Column[int], Column[datetime], Column[str], Column[int]]
     """Return the columns of what is changed under a version number.
 
     A row that is written has no generation until the change is recorded (`audit.record`), which
-    gives it the one of the change: nobody who writes rows can forget it.
+    gives it the one of the change, so that no writer of rows can forget it.
     """
     return (
         Column("version", BigInteger, nullable=False),

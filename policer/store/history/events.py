@@ -33,7 +33,7 @@ class Event(msgspec.Struct, frozen=True):
     at: datetime | None = None
     """When it happened; None is when it is stored."""
     tenant: str | None = None
-    """Whose router it was then; None where it is about no router, or one of nobody's."""
+    """Tenant of the router then; None without a router or tenant."""
 
 
 class EventRow(msgspec.Struct, frozen=True):

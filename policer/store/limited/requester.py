@@ -9,7 +9,7 @@ from policer.contracts.overrides import Override
 from policer.contracts.reach import Reach
 from policer.store.database.records import Version
 
-SOMEBODY: Final = "operator"
+OPERATOR: Final = "operator"
 """Replaces the names of all other actors."""
 
 
@@ -30,7 +30,7 @@ class Requester(msgspec.Struct, frozen=True):
     def masked(self, by: str) -> str:
         """Return the actor of a change; other actors are masked."""
         own = by == "policer" or f"({self.id} from " in by or by.endswith(f"({self.id})")
-        return by if own else SOMEBODY
+        return by if own else OPERATOR
 
     def may_follow(self, router: str, tenant: str | None) -> bool:
         """Whether a contract of that name which follows its router is visible."""
@@ -38,9 +38,9 @@ class Requester(msgspec.Struct, frozen=True):
 
     def override(self, override: Override) -> Override:
         """Return an override; only its author sees the reason."""
-        if self.masked(override.by) != SOMEBODY:
+        if self.masked(override.by) != OPERATOR:
             return override
-        return msgspec.structs.replace(override, by=SOMEBODY, reason="")
+        return msgspec.structs.replace(override, by=OPERATOR, reason="")
 
     def version(self, version: Version) -> Version:
         """Return a version; other actors are masked."""

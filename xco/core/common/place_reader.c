@@ -15,10 +15,10 @@ bool xco_place_reader_follow(struct xco_place_reader *reader, const struct xco_m
         return false;
     }
     if (map->from == 0) {
-        reader->anew = true;
+        reader->again = true;
         xco_place_log_clear(&reader->seen);
     }
-    for (size_t i = 0; i < map->count && reader->anew; i++) {
+    for (size_t i = 0; i < map->count && reader->again; i++) {
         xco_place_log_set(&reader->seen, &map->entries[i].place, map->entries[i].host);
     }
     reader->have = map->until;
@@ -26,8 +26,8 @@ bool xco_place_reader_follow(struct xco_place_reader *reader, const struct xco_m
 }
 
 bool xco_place_reader_is_whole(struct xco_place_reader *reader, const struct xco_map *map) {
-    const bool whole = reader->anew && map->until == map->last;
-    reader->anew = reader->anew && !whole;
+    const bool whole = reader->again && map->until == map->last;
+    reader->again = reader->again && !whole;
     return whole;
 }
 

@@ -9,7 +9,7 @@
 // How far another's log has been read.
 struct xco_place_reader {
     uint64_t have;
-    bool anew;                 // it is being read from its beginning
+    bool again;                 // it is being read from its beginning
     struct xco_place_log seen; // all locations read since then
 };
 

@@ -69,7 +69,7 @@ static void receive_one(struct xco_shell *shell, const struct clocks *clocks, st
                         size_t i) {
     uint16_t host;
     const uint64_t arrived_ns = arrival_ns(&batch->messages[i].msg_hdr, clocks);
-    const enum xco_verdict verdict =
+    const enum xco_receive_result verdict =
         xco_node_receive(&shell->node, clocks->now_ns, arrived_ns, batch->bytes[i],
                          batch->messages[i].msg_len, &host);
     if (verdict == XCO_DROPPED) {

@@ -114,8 +114,9 @@ static const struct xco_host_keys *keys_of(const struct xco_node *node, uint16_t
     return room;
 }
 
-enum xco_verdict xco_node_receive(struct xco_node *node, uint64_t now_ns, uint64_t arrived_ns,
-                                  const uint8_t *datagram, size_t length, uint16_t *host) {
+enum xco_receive_result xco_node_receive(struct xco_node *node, uint64_t now_ns,
+                                         uint64_t arrived_ns, const uint8_t *datagram,
+                                         size_t length, uint16_t *host) {
     struct xco_message message;
     struct xco_host_keys room;
     if (length < XCO_HEADER_BYTES) {

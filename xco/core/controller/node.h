@@ -28,8 +28,9 @@ bool xco_node_raise(struct xco_node *node, uint64_t now_ns, uint64_t epoch);
 
 // Obeys a datagram read now that arrived before, or counts why not. Unless XCO_DROPPED, *host is
 // its sender, possibly a number outside the topology.
-enum xco_verdict xco_node_receive(struct xco_node *node, uint64_t now_ns, uint64_t arrived_ns,
-                                  const uint8_t *datagram, size_t length, uint16_t *host);
+enum xco_receive_result xco_node_receive(struct xco_node *node, uint64_t now_ns,
+                                         uint64_t arrived_ns, const uint8_t *datagram,
+                                         size_t length, uint16_t *host);
 
 // Writes the next datagram to send and its receiving host; 0: none.
 size_t xco_node_take(struct xco_node *node, uint64_t now_ns, uint8_t datagram[XCO_DATAGRAM_MAX],

@@ -75,43 +75,43 @@ static int64_t wall_ns(void) {
 
 // Writes the wanted epoch at each request.
 static void *keep(void *argument) {
-    struct xco_keeper *keeper = argument;
+    struct xco_epoch_store *store = argument;
     eventfd_t times;
-    while (eventfd_read(keeper->asks, &times) == 0) {
-        uint64_t epoch = __atomic_load_n(&keeper->wanted, __ATOMIC_ACQUIRE);
-        int error = write_epoch(keeper->path, epoch);
+    while (eventfd_read(store->asks, &times) == 0) {
+        uint64_t epoch = __atomic_load_n(&store->wanted, __ATOMIC_ACQUIRE);
+        int error = write_epoch(store->path, epoch);
         if (error != 0) {
-            xco_say("%s: the epoch cannot be stored: %s", keeper->path, strerror(-error));
+            xco_say("%s: the epoch cannot be stored: %s", store->path, strerror(-error));
         }
-        __atomic_store_n(&keeper->kept, epoch, __ATOMIC_RELEASE);
-        eventfd_write(keeper->tells, 1);
+        __atomic_store_n(&store->kept, epoch, __ATOMIC_RELEASE);
+        eventfd_write(store->tells, 1);
     }
     return NULL;
 }
 
-int xco_keeper_start(struct xco_keeper *keeper, const char *path) {
-    keeper->path = path;
-    keeper->wanted = keeper->kept = xco_epoch_read(path, xco_epoch_most(wall_ns()));
-    keeper->asks = eventfd(0, EFD_CLOEXEC);
-    keeper->tells = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (keeper->asks < 0 || keeper->tells < 0) {
+int xco_epoch_store_start(struct xco_epoch_store *store, const char *path) {
+    store->path = path;
+    store->wanted = store->kept = xco_epoch_read(path, xco_epoch_most(wall_ns()));
+    store->asks = eventfd(0, EFD_CLOEXEC);
+    store->tells = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (store->asks < 0 || store->tells < 0) {
         return -errno;
     }
     pthread_t thread;
     pthread_attr_t attributes;
     int error = pthread_attr_init(&attributes);
     error = error == 0 ? pthread_attr_setstacksize(&attributes, STACK_BYTES) : error;
-    error = error == 0 ? pthread_create(&thread, &attributes, keep, keeper) : error;
+    error = error == 0 ? pthread_create(&thread, &attributes, keep, store) : error;
     return -error;
 }
 
-bool xco_keeper_has(struct xco_keeper *keeper, uint64_t epoch) {
-    if (keeper->path[0] == '\0' || epoch <= __atomic_load_n(&keeper->kept, __ATOMIC_ACQUIRE)) {
+bool xco_epoch_store_has(struct xco_epoch_store *store, uint64_t epoch) {
+    if (store->path[0] == '\0' || epoch <= __atomic_load_n(&store->kept, __ATOMIC_ACQUIRE)) {
         return true;
     }
-    if (epoch > keeper->wanted) { // only this thread writes it
-        __atomic_store_n(&keeper->wanted, epoch, __ATOMIC_RELEASE);
-        eventfd_write(keeper->asks, 1);
+    if (epoch > store->wanted) { // only this thread writes it
+        __atomic_store_n(&store->wanted, epoch, __ATOMIC_RELEASE);
+        eventfd_write(store->asks, 1);
     }
     return false;
 }

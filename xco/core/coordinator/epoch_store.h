@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct xco_keeper {
+struct xco_epoch_store {
     const char *path; // empty: nothing is persisted
     uint64_t wanted;
     uint64_t kept;
@@ -21,11 +21,11 @@ uint64_t xco_epoch_read(const char *path, uint64_t most);
 
 // Starts the thread with the caller's present scheduling; 0 or a negative errno. The caller keeps
 // ownership of `path`.
-int xco_keeper_start(struct xco_keeper *keeper, const char *path);
+int xco_epoch_store_start(struct xco_epoch_store *store, const char *path);
 
 // Whether an epoch is durable, so that lower ones are rejected after a restart too. If not, the
 // thread writes it; this call does not wait. An epoch that cannot be written is logged, and then
 // obeyed.
-bool xco_keeper_has(struct xco_keeper *keeper, uint64_t epoch);
+bool xco_epoch_store_has(struct xco_epoch_store *store, uint64_t epoch);
 
 #endif

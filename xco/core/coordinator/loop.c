@@ -73,7 +73,7 @@ static bool open_waits(struct xco_coordinator *c, struct waits *waits, int paren
         return false;
     }
     const int descriptors[] = {waits->timer, waits->signals, parent,
-                               c->links,     c->messages,    c->keeper.tells};
+                               c->links,     c->messages,    c->store.tells};
     for (size_t i = 0; i < sizeof descriptors / sizeof descriptors[0]; i++) {
         watch_descriptor(waits->epoll, descriptors[i]);
     }
@@ -123,7 +123,7 @@ static void act(struct xco_coordinator *c, int64_t now_ns) {
 }
 
 // Makes the tree again after its loss; reports each kind of obstacle once.
-static void mend(struct xco_coordinator *c, int64_t now_ns) {
+static void rebuild(struct xco_coordinator *c, int64_t now_ns) {
     int error = xco_queues_make(c, now_ns);
     if (error == 0) {
         c->counts.remakes++;
@@ -190,7 +190,7 @@ static void turn(struct xco_coordinator *c) {
     }
     act(c, xco_now_ns());
     if (!c->present && now_ns >= c->mend_ns) {
-        mend(c, now_ns);
+        rebuild(c, now_ns);
     }
     work(c, xco_now_ns());
 }
@@ -298,7 +298,7 @@ static void go_on(struct xco_coordinator *c, const struct waits *waits) {
         }
         if (news == c->links) {
             take_links(c);
-        } else if (news == c->keeper.tells) {
+        } else if (news == c->store.tells) {
             xco_messages_kept(c);
         } else if (news < 0) {
             note_lateness(c, alarm);
@@ -327,7 +327,7 @@ int xco_loop_run(struct xco_coordinator *c, int parent) {
     error = error == 0 && c->places.stand ? xco_bridge_open(c) : error;
     error = error == 0 && c->places.stand ? xco_map_open(c) : error;
     error = error == 0 ? give_up_privileges() : error;
-    error = error == 0 ? xco_keeper_start(&c->keeper, c->config.epoch_file) : error;
+    error = error == 0 ? xco_epoch_store_start(&c->store, c->config.epoch_file) : error;
     error = error == 0 ? xco_queues_make(c, now_ns) : error;
     if (error != 0) {
         return (int)xco_queues_explain(c, error);

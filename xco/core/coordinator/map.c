@@ -98,7 +98,7 @@ bool xco_map_work(struct xco_coordinator *c, int64_t now_ns) {
 
 void xco_map_sweep(struct xco_coordinator *c) {
     c->map.sweep_ns = XCO_NEVER;
-    if (!c->map.reader.anew) { // otherwise it is being read again, and swept after that
+    if (!c->map.reader.again) { // otherwise it is being read again, and swept after that
         xco_place_log_missing(&c->map.there, &c->map.reader.seen, displace, c);
     }
 }

@@ -164,7 +164,7 @@ static void obey(struct xco_coordinator *c, const struct xco_message *message, i
     if (is_ahead(c, header->epoch)) {
         return;
     }
-    if (!xco_keeper_has(&c->keeper, header->epoch)) {
+    if (!xco_epoch_store_has(&c->store, header->epoch)) {
         hold(c, message, now_ns);
         return;
     }
@@ -190,7 +190,7 @@ static void obey(struct xco_coordinator *c, const struct xco_message *message, i
 
 void xco_messages_kept(struct xco_coordinator *c) {
     uint64_t times;
-    ssize_t got = read(c->keeper.tells, &times, sizeof times);
+    ssize_t got = read(c->store.tells, &times, sizeof times);
     for (size_t i = 0; got > 0 && i < sizeof c->held / sizeof c->held[0]; i++) {
         if (c->held[i].used) {
             c->held[i].used = false;

@@ -84,7 +84,7 @@ struct xco_coordinator {
     struct xco_stats statistics;
     struct xco_host_keys keys;
     uint64_t sequence; // of our last message
-    struct xco_keeper keeper;
+    struct xco_epoch_store store;
     struct xco_held held[2]; // a WELCOME, a DIRECTIVE
     bool present;     // our tree is installed on the interface
     bool wide;        // newcomers may use the whole line: no room for more queues

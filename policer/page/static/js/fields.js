@@ -66,9 +66,9 @@ export function tickGroup({ name, label, hint, choices }) {
  */
 export function showErrors(form, errors) {
   clearErrors(form);
-  const strangers = errors.filter((error) => !place(form, error));
+  const unplaced = errors.filter((error) => !place(form, error));
   form.querySelector("[aria-invalid=true]")?.focus();
-  return strangers;
+  return unplaced;
 }
 
 function place(form, { field, problem, fix }) {
@@ -88,7 +88,7 @@ function lastName(path) {
     .at(-1);
 }
 
-/** Return what is wrong and what mends it. */
+/** Return what is wrong and the fix. */
 export function sentence(problem, fix) {
   return fix ? `${problem} (${fix})` : problem;
 }

@@ -110,7 +110,7 @@ class Feed extends EventTarget {
     this.dispatchEvent(new Event("tick"));
   }
 
-  /** Return the time of day, in seconds, of the policer's clock, which began nobody knows when. */
+  /** Return the time of day, in seconds, of the policer's clock, whose start is unknown. */
   #instant(at) {
     const offset = Date.now() / 1000 - at;
     if (this.#offset === null || Math.abs(offset - this.#offset) > ADRIFT_S) this.#offset = offset;
@@ -134,7 +134,7 @@ export function feedOf(host) {
   return feed;
 }
 
-/** Let go of the feed when no view looks at its host. */
+/** Release the feed when no view shows its host. */
 export function closeFeed() {
   feed?.close();
   feed = null;

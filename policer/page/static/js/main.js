@@ -94,7 +94,7 @@ function hideViews() {
     item.hidden = !may(item.dataset.needs) || limited();
 }
 
-/** Take over that somebody signed in or out. */
+/** Apply a sign-in or sign-out. */
 function takeSession() {
   signedIn.abort();
   signedIn = new AbortController();

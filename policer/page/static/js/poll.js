@@ -1,4 +1,4 @@
-// Asks again and again, for as long as somebody looks.
+// Polls while a view needs the result.
 
 import { Problem } from "./api.js";
 import { forget, report } from "./health.js";

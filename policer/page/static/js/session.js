@@ -6,10 +6,10 @@ const KEY = "policer-token";
 const WHO = "policer-asker";
 const SCOPES = ["read", "operate", "admin"];
 
-/** Tells of "changed": somebody signed in or out. */
+/** Emits "changed" after a sign-in or sign-out. */
 export const session = new EventTarget();
 
-/** Why the last session ended; empty where somebody signed out. */
+/** Why the last session ended; empty after a sign-out. */
 let ended = "";
 
 export const token = () => sessionStorage.getItem(KEY);

@@ -27,7 +27,7 @@ export class Stream {
     Object.assign(this, { where, source, named, silentMs, onEvent, signal, lastId });
   }
 
-  /** Follow until the signal says that nobody does; never throws. */
+  /** Follow until the signal aborts; never throws. */
   async run() {
     const watch = setInterval(() => this.#look(), LOOK_MS);
     document.addEventListener("visibilitychange", () => this.#rest(), { signal: this.signal });
@@ -92,7 +92,7 @@ export class Stream {
     this.#waitMs = Math.max(asked, Math.min(2 * this.#waitMs, LONGEST_WAIT_MS));
   }
 
-  /** Show a silent stream as stale, and open it anew when it stays silent. */
+  /** Show a silent stream as stale, and reopen it when it stays silent. */
   #look() {
     const silent = Date.now() - this.#heardAt;
     if (this.signal.aborted || silent <= this.silentMs) return;
@@ -100,7 +100,7 @@ export class Stream {
     if (silent > 3 * this.silentMs) this.#attempt?.abort();
   }
 
-  /** Let go of the connection while nobody looks: browsers have few for each service. */
+  /** Close the connection while no view needs it: browsers have few for each service. */
   async #rest() {
     if (!document.hidden) return;
     await pause(HIDDEN_MS, this.signal);

@@ -19,7 +19,7 @@ export const unsaved = () => [...touched].some((form) => form.isConnected);
 /** Forget all input: it may be lost. */
 export const discard = () => touched.clear();
 
-/** Return whether a person lets go of input that was not saved. */
+/** Return whether the user discards unsaved input. */
 export async function mayLeave() {
   if (!unsaved()) return true;
   const question = "Leave without saving?";

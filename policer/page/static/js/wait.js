@@ -1,6 +1,6 @@
-// Waiting that ends when nobody waits any more.
+// Waits that a signal can abort.
 
-/** Return after so long, or as soon as the signal says that nobody waits. */
+/** Return after a time, or as soon as the signal aborts. */
 export function pause(ms, signal) {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve();
@@ -14,7 +14,7 @@ export function pause(ms, signal) {
   });
 }
 
-/** Return as soon as somebody can see the page. */
+/** Return as soon as the page is visible. */
 export function untilSeen(signal) {
   return new Promise((resolve) => {
     const look = () => {

@@ -130,8 +130,8 @@ static void tell_all(struct xco_control *core) {
     }
 }
 
-enum xco_verdict xco_claims_told(struct xco_control *core, uint64_t now_ns, uint32_t host,
-                                 const struct xco_map *map) {
+enum xco_receive_result xco_claims_told(struct xco_control *core, uint64_t now_ns, uint32_t host,
+                                        const struct xco_map *map) {
     struct xco_claims *own = find_claims(core, host);
     if (own == NULL || (own->heeded_ns != 0 && now_ns < own->heeded_ns + HEED_NS)) {
         return XCO_OBEYED; // the host will repeat it

@@ -11,8 +11,8 @@ bool xco_claims_init(struct xco_control *core); // false: out of memory
 void xco_claims_free(struct xco_control *core);
 
 // Takes a host's report of the addresses behind it.
-enum xco_verdict xco_claims_told(struct xco_control *core, uint64_t now_ns, uint32_t host,
-                                 const struct xco_map *map);
+enum xco_receive_result xco_claims_told(struct xco_control *core, uint64_t now_ns, uint32_t host,
+                                        const struct xco_map *map);
 
 // Repeats to a host what it has not heard.
 void xco_claims_care(struct xco_control *core, uint64_t now_ns, uint32_t host);

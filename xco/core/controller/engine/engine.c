@@ -116,8 +116,9 @@ void xco_control_succeed(struct xco_control *core, const struct xco_control *bef
     core->counters = before->counters;
 }
 
-enum xco_verdict xco_control_receive(struct xco_control *core, uint64_t now_ns, uint64_t arrived_ns,
-                                     const struct xco_message *message) {
+enum xco_receive_result xco_control_receive(struct xco_control *core, uint64_t now_ns,
+                                            uint64_t arrived_ns,
+                                            const struct xco_message *message) {
     return xco_peers_receive(core, now_ns, arrived_ns, message);
 }
 
@@ -213,15 +214,15 @@ static void take_welcome(struct xco_control *core, uint64_t now_ns, uint32_t hos
 static void take_refusal(struct xco_control *core, uint64_t now_ns, struct xco_message *message) {
     take_header(core, now_ns, XCO_WELCOME, message);
     message->body.welcome = (struct xco_welcome){
-        .to = core->stranger.host,
+        .to = core->unknown.host,
         .status = XCO_UNKNOWN_HOST,
         .strategy = core->settings.strategy,
         .slice_ns = core->settings.slice_ns,
         .silence_ns = core->settings.silence_ns,
-        .echo_sent_ns = core->stranger.sent_ns,
-        .echo_received_ns = core->stranger.arrived_ns,
+        .echo_sent_ns = core->unknown.sent_ns,
+        .echo_received_ns = core->unknown.arrived_ns,
     };
-    core->stranger.due = false;
+    core->unknown.due = false;
     core->counters.welcomes_sent++;
 }
 
@@ -275,7 +276,7 @@ static void take_map(struct xco_control *core, uint64_t now_ns, uint32_t host,
 }
 
 bool xco_control_take(struct xco_control *core, uint64_t now_ns, struct xco_message *message) {
-    if (core->stranger.due) {
+    if (core->unknown.due) {
         take_refusal(core, now_ns, message);
         return true;
     }

@@ -29,8 +29,8 @@ bool xco_control_set_strategy(struct xco_control *core, uint64_t now_ns, uint8_t
 
 // Takes a message read at `now_ns` that reached this machine at `arrived_ns`: decisions use the
 // first instant, the hosts' clocks the second.
-enum xco_verdict xco_control_receive(struct xco_control *core, uint64_t now_ns, uint64_t arrived_ns,
-                                     const struct xco_message *message);
+enum xco_receive_result xco_control_receive(struct xco_control *core, uint64_t now_ns,
+                                            uint64_t arrived_ns, const struct xco_message *message);
 
 // Does the work due at this instant. Call it after a batch of messages, and at the deadline.
 void xco_control_advance(struct xco_control *core, uint64_t now_ns);

@@ -53,7 +53,7 @@ bool xco_control_heeds(struct xco_control *core, const struct xco_claim *claim) 
     return claim->type == XCO_HELLO && claim->host < XCO_HOSTS_MAX;
 }
 
-static enum xco_verdict welcome(struct xco_control *core, uint32_t host, uint8_t status) {
+static enum xco_receive_result welcome(struct xco_control *core, uint32_t host, uint8_t status) {
     core->peers[host]->welcome_due = true;
     core->peers[host]->welcome_status = status;
     xco_control_queue(core, host);
@@ -73,8 +73,8 @@ static void remove_host(struct xco_control *core, uint64_t now_ns, uint32_t host
     xco_control_dirty(core, now_ns);
 }
 
-static enum xco_verdict hello(struct xco_control *core, uint64_t now_ns, uint32_t host,
-                              const struct xco_hello *hello) {
+static enum xco_receive_result hello(struct xco_control *core, uint64_t now_ns, uint32_t host,
+                                     const struct xco_hello *hello) {
     struct xco_peer *peer = core->peers[host];
     remove_host(core, now_ns, host, now_ns); // it restarted: its earlier turn is over
     xco_fallen_note(core, host, false);
@@ -129,8 +129,8 @@ static void send_again_if_lost(struct xco_control *core, uint64_t now_ns, uint32
     }
 }
 
-static enum xco_verdict report(struct xco_control *core, uint64_t now_ns, uint32_t host,
-                               const struct xco_message *message) {
+static enum xco_receive_result report(struct xco_control *core, uint64_t now_ns, uint32_t host,
+                                      const struct xco_message *message) {
     struct xco_peer *peer = core->peers[host];
     core->counters.received_reports++;
     core->counters.hosts_fallen_back += (message->body.report.flags & XCO_FLAG_FELL_BACK) != 0 &&
@@ -147,14 +147,16 @@ static enum xco_verdict report(struct xco_control *core, uint64_t now_ns, uint32
 
 // A message of a host that has not heard this epoch may be a recording from before it. So the host
 // hears the epoch first; its next message is then current.
-static enum xco_verdict of_lower_epoch(struct xco_control *core, const struct xco_header *header) {
+static enum xco_receive_result of_lower_epoch(struct xco_control *core,
+                                              const struct xco_header *header) {
     core->counters.dropped_lower_epoch++;
     return welcome(core, header->host, XCO_HELLO_FIRST);
 }
 
 // Hosts that obey a higher epoch do not hear us; the holder of the lease may continue above it. A
 // controller never gives an epoch too far ahead.
-static enum xco_verdict of_higher_epoch(struct xco_control *core, uint64_t now_ns, uint64_t epoch) {
+static enum xco_receive_result of_higher_epoch(struct xco_control *core, uint64_t now_ns,
+                                               uint64_t epoch) {
     const uint64_t elapsed = core->began_ns == 0 ? 0 : now_ns - core->began_ns;
     if (epoch - core->settings.epoch_most > elapsed && epoch > core->settings.epoch_most) {
         core->counters.dropped_epoch_ahead++;
@@ -182,17 +184,17 @@ bool xco_control_raise(struct xco_control *core, uint64_t now_ns, uint64_t epoch
 }
 
 // Remembers to tell an unknown host that this topology does not have it; of several, the last.
-static enum xco_verdict refuse(struct xco_control *core, uint64_t arrived_ns,
-                               const struct xco_header *header) {
+static enum xco_receive_result refuse(struct xco_control *core, uint64_t arrived_ns,
+                                      const struct xco_header *header) {
     if (header->type != XCO_HELLO || header->host == XCO_CONTROLLER) {
         return XCO_DROPPED;
     }
-    core->stranger = (struct xco_stranger){true, header->host, header->sent_ns, arrived_ns};
+    core->unknown = (struct xco_unknown_host){true, header->host, header->sent_ns, arrived_ns};
     return XCO_ANSWERED;
 }
 
-enum xco_verdict xco_peers_receive(struct xco_control *core, uint64_t now_ns, uint64_t arrived_ns,
-                                   const struct xco_message *message) {
+enum xco_receive_result xco_peers_receive(struct xco_control *core, uint64_t now_ns,
+                                          uint64_t arrived_ns, const struct xco_message *message) {
     const struct xco_header *header = &message->header;
     if (header->host >= core->network.hosts) {
         return refuse(core, arrived_ns, header);

@@ -17,8 +17,8 @@ bool xco_control_heeds(struct xco_control *core, const struct xco_claim *claim);
 bool xco_control_raise(struct xco_control *core, uint64_t now_ns, uint64_t epoch);
 
 // Takes a message read at `now_ns` that reached this machine at `arrived_ns`.
-enum xco_verdict xco_peers_receive(struct xco_control *core, uint64_t now_ns, uint64_t arrived_ns,
-                                   const struct xco_message *message);
+enum xco_receive_result xco_peers_receive(struct xco_control *core, uint64_t now_ns,
+                                          uint64_t arrived_ns, const struct xco_message *message);
 
 // Restarts a host: ends its grants and welcomes it.
 void xco_peers_begin_again(struct xco_control *core, uint64_t now_ns, uint32_t host);

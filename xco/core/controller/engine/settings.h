@@ -28,7 +28,7 @@ struct xco_control_settings {
 };
 
 // Outcome of a message.
-enum xco_verdict {
+enum xco_receive_result {
     XCO_OBEYED = 0,   // its sender's address is valid
     XCO_ANSWERED = 1, // not obeyed, but an answer to its sender waits; the sender may be unknown
     XCO_DROPPED = 2,  // only counted

@@ -76,7 +76,7 @@ struct xco_peer {
 };
 
 // An unknown host, not in the topology, that must be told so.
-struct xco_stranger {
+struct xco_unknown_host {
     bool due;
     uint16_t host;
     uint64_t sent_ns;    // send time of its message, by its clock
@@ -109,7 +109,7 @@ struct xco_control {
     struct xco_calendar calendar;
     struct xco_below *below; // one per node
     uint32_t fallen;         // number of hosts that have fallen back
-    struct xco_stranger stranger;
+    struct xco_unknown_host unknown;
     struct xco_place_log where; // map of addresses to hosts
     struct xco_timers timers;
     struct xco_fill fill;

@@ -40,7 +40,7 @@ export class Alarm {
     this.#show();
   }
 
-  /** Forget the fleet: nobody is signed in. */
+  /** Forget the fleet after a sign-out. */
   clear() {
     this.#known = {};
     this.#show();

@@ -85,8 +85,8 @@ export class CapacityForm {
 
   #refused(error) {
     if (!(error instanceof Problem)) throw error;
-    const strangers = showErrors(this.form, error.errors);
-    if (error.errors.length > 0 && strangers.length === 0) return;
+    const unplaced = showErrors(this.form, error.errors);
+    if (error.errors.length > 0 && unplaced.length === 0) return;
     const stale = error.status === 412;
     const words = stale ? "This host was changed since you read it." : error.message;
     const reload = el("button", { type: "button", click: () => this.load() }, "Reload");

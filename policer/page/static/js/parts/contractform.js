@@ -186,9 +186,9 @@ export class ContractForm {
       this.notice.node.querySelector("button").focus();
       return;
     }
-    const strangers = showErrors(this.form, atFields(error.errors));
+    const unplaced = showErrors(this.form, atFields(error.errors));
     if (error.errors.length === 0) this.notice.show(`Not saved: ${error.message}`);
-    else if (strangers.length > 0) this.notice.show(strangers.map(inFull).join("; "));
+    else if (unplaced.length > 0) this.notice.show(unplaced.map(inFull).join("; "));
   }
 
   #reloading() {

@@ -21,7 +21,7 @@ TERMS: Final = {"contracts": "contract", "revisions": "contract", "classes": "en
 
 
 def upgrade() -> None:
-    """Make the columns: what already exists is unlimited, of nobody, and by nobody known."""
+    """Make the columns: what already exists is unlimited, without tenant and author."""
     op.add_column("events", sa.Column("tenant", TEXT))
     op.create_index("events_tenant", "events", ["tenant", "id"])
     for name in NEW["audit"]:
