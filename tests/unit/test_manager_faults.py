@@ -216,7 +216,7 @@ def test_a_cap_that_could_not_be_put_back_is_said_when_its_router_comes_back(rig
     reload(rig, plan("b"))
     reload(rig, plan("a"), plan("b"))
     assert rig.cap("a") is not None
-    assert "still to be put back" in rig.report("a").problem
+    assert "not restored yet" in rig.report("a").problem
     rig.faults.errors.clear()
     rig.tick(1)
     assert (rig.cap("a"), rig.report("a").problem) == (None, "")

@@ -59,11 +59,11 @@ def test_two_keys_that_are_no_pair(tmp_path: Path, secret: Path) -> None:
     other, _ = zmq.auth.load_certificate(tmp_path / "other" / "other.key")
     own, _ = zmq.auth.load_certificate(secret)
     secret.write_bytes(secret.read_bytes().replace(own, other))
-    refused(secret, "no pair")
+    refused(secret, "do not match")
 
 
 def test_a_secret_that_is_no_key(secret: Path) -> None:
     _, own = zmq.auth.load_certificate(secret)
     assert own is not None
     secret.write_bytes(secret.read_bytes().replace(own, b"short"))
-    refused(secret, "no pair")
+    refused(secret, "do not match")

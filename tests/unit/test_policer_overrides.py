@@ -132,7 +132,7 @@ def test_an_epoch_is_one_that_daemons_obey() -> None:
 
 def test_words_say_what_until_when_and_why() -> None:
     words = words_of(exemption(reason="a load test"))
-    assert "no step is in force" in words
+    assert "no measure is in force" in words
     assert words.endswith(", until 2026-03-01T13:00:00Z: a load test")
     assert moment(NOW.astimezone(timezone(HOUR))) == "2026-03-01T12:00:00Z"
     assert len({end_words(kind) for kind in ("brake", "epoch", "exemption", "suspension")}) == 4

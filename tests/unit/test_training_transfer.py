@@ -171,7 +171,7 @@ def test_packets_of_another_size_are_no_other_speed() -> None:
 def test_a_sweep_that_was_interrupted_early_is_refused(phases: set[str]) -> None:
     recording = few(FAST)
     samples = tuple(s for s in recording.samples if s.phase in phases)
-    with pytest.raises(TransferError, match="the same command goes on"):
+    with pytest.raises(TransferError, match="the same command continues"):
         transfer_of(known(), Recording(recording.metadata, samples))
 
 
