@@ -76,10 +76,10 @@ class Outcome:
 
 def phases() -> list[Phase]:
     """Return the phases of `make test`, in their order."""
-    found = [file for name in RATES for file in sorted(INTEGRATION.glob(f"test_{name}.py"))]
+    found = [file for name in RATES for file in sorted(INTEGRATION.rglob(f"test_{name}.py"))]
     rates = list(dict.fromkeys(found))
-    beside = ordered(SLOW_BESIDE, set(INTEGRATION.glob("test_*.py")) - set(rates))
-    alone = ordered(SLOW_ALONE, (file for place in ALONE for file in place.glob("test_*.py")))
+    beside = ordered(SLOW_BESIDE, set(INTEGRATION.rglob("test_*.py")) - set(rates))
+    alone = ordered(SLOW_ALONE, (file for place in ALONE for file in place.rglob("test_*.py")))
     others = [*woven(beside, alone), ROOT / "tests/system"]
     return [
         Phase("rates", [str(file) for file in rates], at_once(2), budget=5),

@@ -19,7 +19,7 @@ __all__ = ["Grant", "PublishedScheduler", "Scheduler"]
 class PublishedScheduler:
     """Algorithm 1, its state by the paper's names.
 
-    It can starve: see `tests/unit/test_xco_schedule.py`. `xco.scheduler.native` cannot.
+    It can starve: see `tests/unit/xco/test_xco_schedule.py`. `xco.scheduler.native` cannot.
     """
 
     def __init__(self, topology: Topology, threshold_ns: int = 0) -> None:

@@ -1,0 +1,125 @@
+"""Files of the compiled core include each other in one direction only."""
+
+import re
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+CORE: Final = Path(__file__).parents[3] / "xco" / "core"
+ARROWS: Final[Mapping[str, frozenset[str]]] = {
+    "common": frozenset(),
+    "scheduler": frozenset(),
+    "qdisc": frozenset({"common"}),
+    "controller/engine": frozenset({"common", "scheduler"}),
+    "controller": frozenset({"common", "controller/engine", "qdisc/maps.h"}),
+    "coordinator/engine": frozenset({"common", "qdisc"}),
+    "coordinator": frozenset({"common", "coordinator/engine", "qdisc"}),
+    "tools": frozenset({"common", "scheduler"}),
+}
+"""Folders, each with the folders and files of others that it may include."""
+INCLUDE: Final = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+
+
+def includes(core: Path) -> dict[str, list[str]]:
+    """Return what each file below the folders includes with quotes, by path from `core`."""
+    files = (path for folder in ARROWS for path in (core / folder).glob("*.[ch]"))
+    return {
+        path.relative_to(core).as_posix(): INCLUDE.findall(path.read_text())
+        for path in sorted(files)
+    }
+
+
+def unit(file: str) -> str:
+    """Return the name that a .c file shares with its header."""
+    return file.rpartition(".")[0]
+
+
+def folder(file: str) -> str:
+    """Return the folder of a file."""
+    return file.rpartition("/")[0]
+
+
+def cycle(graph: Mapping[str, set[str]]) -> str:
+    """Return a circle of a graph, or nothing."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return " -> ".join(error.args[1])
+    return ""
+
+
+def graph_of(found: Mapping[str, list[str]], name: Mapping[str, str]) -> dict[str, set[str]]:
+    """Return who includes whom, files being named by `name`; none includes itself."""
+    graph: dict[str, set[str]] = {name[file]: set() for file in found}
+    for file, others in found.items():
+        graph[name[file]] |= {name[other] for other in others if other in name}
+    return {node: others - {node} for node, others in graph.items()}
+
+
+def complaints(core: Path) -> Iterator[str]:
+    """Say what in a tree is against the layout."""
+    found = includes(core)
+    for file, others in found.items():
+        for other in others:
+            if other not in found:
+                yield f"{file}: no such file in the core: {other}"
+            elif (
+                folder(other) != folder(file) and not {other, folder(other)} & ARROWS[folder(file)]
+            ):
+                yield f"{file}: {folder(file)} must not include {other}"
+    for name in (unit, folder):
+        circle = cycle(graph_of(found, {file: name(file) for file in found}))
+        if circle:
+            yield f"circle of {name.__name__}s: {circle}"
+
+
+def test_files_of_the_core_include_in_one_direction() -> None:
+    assert list(complaints(CORE)) == []
+
+
+def test_every_file_of_the_core_is_in_a_folder_of_the_layout() -> None:
+    skipped = {"build", "xco_core"}
+    sources = {
+        path.relative_to(CORE).as_posix()
+        for path in CORE.rglob("*.[ch]")
+        if path.relative_to(CORE).parts[0] not in skipped
+    }
+    assert sources == set(includes(CORE))
+    assert len(sources) > 100
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({"qdisc/a.c": "common/b.h", "common/b.h": ""}, ""),
+        ({"qdisc/a.c": "b.h", "qdisc/b.h": ""}, "qdisc/a.c: no such file in the core: b.h"),
+        (
+            {"common/a.c": "qdisc/b.h", "qdisc/b.h": ""},
+            "common/a.c: common must not include qdisc/b.h",
+        ),
+        (
+            {"qdisc/a.c": "qdisc/b.h", "qdisc/a.h": "", "qdisc/b.h": "", "qdisc/b.c": "qdisc/a.h"},
+            "circle of units: ",
+        ),
+        (
+            {
+                "common/a.c": "qdisc/b.h",
+                "qdisc/b.h": "",
+                "qdisc/c.c": "common/d.h",
+                "common/d.h": "",
+            },
+            "circle of folders: ",
+        ),
+    ],
+)
+def test_what_is_against_the_layout_is_found(
+    tmp_path: Path, files: dict[str, str], said: str
+) -> None:
+    for name, other in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(f'#include "{other}"\n' if other else "")
+    found = list(complaints(tmp_path))
+    assert any(one.startswith(said) for one in found) if said else found == []
