@@ -237,10 +237,11 @@ plt.show()
 # ## Where our own intervals and curves fail
 #
 # `python -m benchmarks.training.coverage` sweeps many kinds of simulated hosts, 24 times each
-# ([figures](../docs/figures/training.md#how-often-training-is-right)). The figure shows the published
-# result: coverage on the left, the error of the whole curve on the right. Hosts of which fewer than
-# half of the sweeps give a model are drawn hollow: few sweeps say little. Orange is outside the
-# goal. Above 98 % intervals are wider than they have to be, which is safe; below 92 % they lie.
+# ([figures](../docs/figures/training.md#how-often-training-is-right)). The figure shows the
+# published result: coverage on the left, the error of the whole curve on the right. Hosts of which
+# fewer than half of the sweeps give a model are drawn hollow: few sweeps say little. Orange is
+# outside the goal. Above 98 % intervals are wider than they have to be, which is safe; below 92 %
+# they lie.
 #
 # **Question:** which hosts would you not train in five minutes?
 

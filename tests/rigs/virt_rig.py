@@ -10,7 +10,7 @@ from fake_libvirt import LIMIT_S, FakeHost
 from common.clock import Clock
 from common.units import Seconds
 from xtc.libvirt.connection import Link
-from xtc.libvirt.domain_ops import Visitor, survey
+from xtc.libvirt.domain_ops import Executor, survey
 from xtc.libvirt.domains import DomainView, Outcome
 from xtc.libvirt.mailbox import Mailbox
 from xtc.libvirt.session import Session
@@ -81,9 +81,9 @@ class ByHand:
     def work(self) -> None:
         """Do all that there is to do."""
         self.survey()
-        visitor = Visitor(self.link, self.clock, lambda: self.mailbox.serves(self.link))
-        while (visit := self.mailbox.take(self.link, NO_TIME)) is not None:
-            self.mailbox.visited(self.link, visit, *visitor.pay(visit))
+        executor = Executor(self.link, self.clock, lambda: self.mailbox.serves(self.link))
+        while (operation := self.mailbox.take(self.link, NO_TIME)) is not None:
+            self.mailbox.visited(self.link, operation, *executor.perform(operation))
         if self.mailbox._survey:
             self.work()
 

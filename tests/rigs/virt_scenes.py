@@ -1,4 +1,4 @@
-"""Small scenes of hypervisors for unit tests, without threads: a visitor's, and an actuator's."""
+"""Small scenes of hypervisors for unit tests, without threads: an executor's, and an actuator's."""
 
 from fake_guest import Driver
 from fake_libvirt import FakeHost
@@ -9,7 +9,7 @@ from common.units import CapFraction
 from xtc.errors import ActuatorError, Transient
 from xtc.libvirt.actuator import LibvirtActuator
 from xtc.libvirt.connection import Link
-from xtc.libvirt.domain_ops import Visitor, survey
+from xtc.libvirt.domain_ops import Executor, survey
 from xtc.libvirt.domains import DomainView, Operation, Order, Outcome
 from xtc.libvirt.metadata import URI, original_of
 from xtc.spec import LibvirtOriginal, LibvirtSpec
@@ -28,7 +28,7 @@ SET = "setSchedulerParametersFlags"
 
 
 class VisitScene:
-    """One host with a guest called gold, and a visitor of it."""
+    """One host with a guest called gold, and an executor of its operations."""
 
     def __init__(self, driver: Driver) -> None:
         self.clock = FakeClock(50.0)
@@ -39,17 +39,17 @@ class VisitScene:
 
     def connect(self) -> None:
         self.link = Link(self.host.load(), None, lambda _uuid: None)
-        self.visitor = Visitor(self.link, self.clock, lambda: self.heard)
+        self.executor = Executor(self.link, self.clock, lambda: self.heard)
         [self.listed] = survey(self.link)
         self.host.calls.clear()
 
-    def pay(
+    def perform(
         self, known: DomainView, order: Order | None = None, *, describe: bool = False
     ) -> tuple[DomainView, Outcome | None]:
-        return self.visitor.pay(Operation(known, order, describe=describe))
+        return self.executor.perform(Operation(known, order, describe=describe))
 
     def look(self, known: DomainView | None = None) -> DomainView:
-        return self.pay(self.listed if known is None else known)[0]
+        return self.perform(self.listed if known is None else known)[0]
 
     def order(
         self, parameters: dict[str, int], flags: int, mark: dict[str, int] | None, number: int = 1

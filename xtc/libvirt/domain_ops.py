@@ -37,7 +37,7 @@ def survey(link: Link) -> list[DomainView]:
 
 
 @dataclass(frozen=True, slots=True)
-class Visitor:
+class Executor:
     """Carries out operations over one link, while that link is in use."""
 
     link: Link
@@ -45,7 +45,7 @@ class Visitor:
     is_heard: Callable[[], bool]
     """Whether the link is still in use: after it was given up, nothing may be written."""
 
-    def pay(self, visit: Operation) -> tuple[DomainView, Outcome | None]:
+    def perform(self, operation: Operation) -> tuple[DomainView, Outcome | None]:
         """Return the view of a domain after an operation, and the outcome of its order.
 
         Errors of the domain are part of the result.
@@ -54,12 +54,14 @@ class Visitor:
             Transient: the connection is dead, so that there is no result.
         """
         try:
-            domain = self._running(visit.known)
-            view, outcome = self._with_order(domain, visit)
-            return self._looked_at(domain, view, describe=visit.describe), outcome
+            domain = self._running(operation.known)
+            view, outcome = self._with_order(domain, operation)
+            return self._looked_at(domain, view, describe=operation.describe), outcome
         except Gone as gone:
-            failed = None if visit.order is None else Outcome(visit.order, gone, Seconds(0.0))
-            return replace(visit.known, domid=-1, problem=gone), failed
+            failed = (
+                None if operation.order is None else Outcome(operation.order, gone, Seconds(0.0))
+            )
+            return replace(operation.known, domid=-1, problem=gone), failed
 
     def _running(self, known: DomainView) -> Domain:
         """Return the domain, in the known run.
@@ -82,9 +84,11 @@ class Visitor:
             return Transient(view.name, "the connection to libvirt ended")
         return error if isinstance(error, ActuatorError) else explain(view.name, error)
 
-    def _with_order(self, domain: Domain, visit: Operation) -> tuple[DomainView, Outcome | None]:
+    def _with_order(
+        self, domain: Domain, operation: Operation
+    ) -> tuple[DomainView, Outcome | None]:
         """Set the mark, write, and read back; a mark is removed last."""
-        order, view, begun = visit.order, visit.known, self.clock.now()
+        order, view, begun = operation.order, operation.known, self.clock.now()
         if order is None:
             return view, None
         if order.domid != view.domid:

@@ -40,7 +40,7 @@ class Mailbox:
         self._pool: object = None
         self._link: object = None
         self._orders: dict[str, Order] = {}
-        self._visits: dict[str, Operation] = {}
+        self._operations: dict[str, Operation] = {}
         """In progress, over the current link."""
         self._lost: dict[str, Operation] = {}
         """Abandoned and not returned: such an operation may still take effect."""
@@ -88,8 +88,8 @@ class Mailbox:
     def pending(self, uuid: str) -> Order | None:
         """Return a domain's order that is not carried out yet."""
         with self._changed:
-            visit = self._visits.get(uuid)
-            return self._orders.get(uuid) or (None if visit is None else visit.order)
+            operation = self._operations.get(uuid)
+            return self._orders.get(uuid) or (None if operation is None else operation.order)
 
     def outcome(self, uuid: str) -> Outcome | None:
         """Return the outcome of a domain's last completed order."""
@@ -133,13 +133,13 @@ class Mailbox:
             return names
 
     def _give_up(self, uuid: str) -> str:
-        visit = self._lost[uuid] = self._visits.pop(uuid)
+        operation = self._lost[uuid] = self._operations.pop(uuid)
         del self._busy[uuid]
         self._workers -= 1
         self._quarantine.give_up(uuid)
-        name = visit.known.name
-        if visit.order is not None:
-            self._fail(visit.order, Transient(name, _IN_DOUBT))
+        name = operation.known.name
+        if operation.order is not None:
+            self._fail(operation.order, Transient(name, _IN_DOUBT))
         view = self.view.domains.get(uuid)
         if view is not None:
             view = replace(view, described=False, problem=Transient(name, _HANGS))
@@ -149,8 +149,8 @@ class Mailbox:
     def in_doubt(self, uuid: str) -> bool:
         """Whether an abandoned order of a domain has not returned: it may still take effect."""
         with self._changed:
-            visit = self._lost.get(uuid)
-            return visit is not None and visit.order is not None
+            operation = self._lost.get(uuid)
+            return operation is not None and operation.order is not None
 
     def to_describe(self) -> bool:
         """Whether a wanted domain has not been described yet."""
@@ -241,7 +241,7 @@ class Mailbox:
 
     def _waiting(self, now: Seconds) -> set[str]:
         """Return the domains that need an operation and may have one."""
-        wishes = {*self._orders, *self._describe, *self._asked} - self._visits.keys()
+        wishes = {*self._orders, *self._describe, *self._asked} - self._operations.keys()
         return {
             uuid
             for uuid in wishes - self._lost.keys()
@@ -314,8 +314,10 @@ class Mailbox:
         order, describe = self._orders.pop(uuid, None), uuid in self._describe
         self._describe.pop(uuid, None)
         self._busy[uuid] = self._clock.now()
-        visit = self._visits[uuid] = Operation(self.view.domains[uuid], order, describe=describe)
-        return visit
+        operation = self._operations[uuid] = Operation(
+            self.view.domains[uuid], order, describe=describe
+        )
+        return operation
 
     def _next(self) -> str | None:
         """Return the next domain.
@@ -325,7 +327,7 @@ class Mailbox:
         """
         now = self._clock.now()
         may = self._waiting(now)
-        if sum(map(self._quarantine.is_slow, self._visits)) >= SLOW_AT_ONCE:
+        if sum(map(self._quarantine.is_slow, self._operations)) >= SLOW_AT_ONCE:
             may = {uuid for uuid in may if not self._quarantine.is_slow(uuid)}
         overdue = self._overdue(now)
         if overdue and self._idle <= 1 and self._workers >= MOST_WORKERS:
@@ -333,45 +335,45 @@ class Mailbox:
         turns = (uuid for work in (self._orders, self._describe, self._asked) for uuid in work)
         return next((uuid for uuid in turns if uuid in may), None)
 
-    def hears(self, link: object, visit: Operation) -> bool:
+    def hears(self, link: object, operation: Operation) -> bool:
         """Whether an operation is still current: an abandoned one must not write."""
         with self._changed:
-            return self._link is link and self._visits.get(visit.known.uuid) is visit
+            return self._link is link and self._operations.get(operation.known.uuid) is operation
 
-    def ended(self, visit: Operation) -> None:
+    def ended(self, operation: Operation) -> None:
         """Note that an operation has returned; without an answer, the connection has ended."""
-        uuid, order = visit.known.uuid, visit.order
+        uuid, order = operation.known.uuid, operation.order
         with self._changed:
-            self._come_back(visit, well=False)
-            if self._visits.get(uuid) is visit:
-                del self._visits[uuid], self._busy[uuid]
+            self._come_back(operation, well=False)
+            if self._operations.get(uuid) is operation:
+                del self._operations[uuid], self._busy[uuid]
                 if order is not None:
-                    self._fail(order, Transient(visit.known.name, "the connection ended"))
+                    self._fail(order, Transient(operation.known.name, "the connection ended"))
 
-    def _come_back(self, visit: Operation, *, well: bool) -> None:
-        uuid = visit.known.uuid
-        if self._lost.get(uuid) is visit:
+    def _come_back(self, operation: Operation, *, well: bool) -> None:
+        uuid = operation.known.uuid
+        if self._lost.get(uuid) is operation:
             del self._lost[uuid]
             self._quarantine.came_back(uuid, self._clock.now(), well=well)
             self._changed.notify_all()
 
     def visited(
-        self, link: object, visit: Operation, view: DomainView, outcome: Outcome | None
+        self, link: object, operation: Operation, view: DomainView, outcome: Outcome | None
     ) -> bool:
         """Publish the result of an operation; False if it is no longer current."""
         with self._changed:
-            if not self.hears(link, visit):
-                self._come_back(visit, well=view.problem is None)
+            if not self.hears(link, operation):
+                self._come_back(operation, well=view.problem is None)
                 return False
             uuid = view.uuid
             begun = self._busy.pop(uuid)
-            del self._visits[uuid]
+            del self._operations[uuid]
             self._note_answer(uuid, begun)
             if outcome is not None:
                 self._outcomes[uuid] = self._with_next(outcome)
-            self._lost_sight = self._lost_sight or view.domid != visit.known.domid
+            self._lost_sight = self._lost_sight or view.domid != operation.known.domid
             present = self.view.domains.get(uuid)
-            if present is not None and present.domid == visit.known.domid:
+            if present is not None and present.domid == operation.known.domid:
                 self.version += _layout(view) != _layout(present)
                 domains = {**self.view.domains, uuid: view}
                 self.view = replace(self.view, domains=domains)
@@ -406,11 +408,15 @@ class Mailbox:
 
     def _drop(self, problem: ActuatorError | None) -> None:
         """Discard all knowledge; pending orders have failed."""
-        begun = [visit.order for visit in self._visits.values() if visit.order is not None]
+        begun = [
+            operation.order
+            for operation in self._operations.values()
+            if operation.order is not None
+        ]
         for order in (*begun, *self._orders.values()):
             self._fail(order, problem or Transient(order.uuid, "not connected"))
-        self._lost |= self._visits
-        for work in (self._orders, self._visits, self._describe, self._asked, self._busy):
+        self._lost |= self._operations
+        for work in (self._orders, self._operations, self._describe, self._asked, self._busy):
             work.clear()
         self._steps.clear()
         self._link, self._survey = None, True

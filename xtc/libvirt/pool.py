@@ -22,7 +22,7 @@ from common.units import Seconds
 from xtc.errors import ActuatorError, Transient
 from xtc.libvirt.api import Api
 from xtc.libvirt.connection import Link
-from xtc.libvirt.domain_ops import Visitor, survey
+from xtc.libvirt.domain_ops import Executor, survey
 from xtc.libvirt.domains import DomainView, Operation, Outcome
 from xtc.libvirt.explain import explain
 from xtc.libvirt.mailbox import Mailbox
@@ -44,14 +44,14 @@ class Pool:
         self._uri, self._name = uri, uri or "libvirt"
         self._threads: list[threading.Thread] = []
         self._starting = threading.Lock()
-        self._visiting: set[threading.Thread] = set()
+        self._executing: set[threading.Thread] = set()
         self._numbers = count()
         self._link: Link | None = None
 
     @property
     def working(self) -> bool:
         """Whether a thread is busy with a connection; the mailbox tracks operations on domains."""
-        return any(t.is_alive() and t not in self._visiting for t in self._threads)
+        return any(t.is_alive() and t not in self._executing for t in self._threads)
 
     def begin(self) -> None:
         """Start; the mailbox must already have this pool as its current one."""
@@ -113,8 +113,8 @@ class Pool:
         if link is None:
             return
         for _ in range(self._mailbox.add_workers(link)):
-            visit = partial(self._visit, worker=next(self._numbers))
-            self._start(partial(self._guarded, link, visit))
+            operation = partial(self._operation, worker=next(self._numbers))
+            self._start(partial(self._guarded, link, operation))
 
     def _guarded(self, link: Link, work: Callable[[Link], bool]) -> None:
         """Work until the connection ends; an unforeseen error closes it, and the thread survives.
@@ -142,7 +142,7 @@ class Pool:
                 self._mailbox.surveyed(link, survey(link))
         return True
 
-    def _visit(self, link: Link, worker: int) -> bool:
+    def _operation(self, link: Link, worker: int) -> bool:
         """Operate on one domain after the other while both connections are alive."""
         self._mailbox.opening(link, worker)
         with closing(Link(self._api, self._uri)) as own:
@@ -150,34 +150,36 @@ class Pool:
             while own.alive:
                 if not self._mailbox.keeps_worker(link):
                     return False
-                visit = self._mailbox.take(link, LULL_S)
-                if visit is not None and not self._heard(link, own, visit):
+                operation = self._mailbox.take(link, LULL_S)
+                if operation is not None and not self._heard(link, own, operation):
                     return False
         return True
 
-    def _heard(self, link: Link, own: Link, visit: Operation) -> bool:
+    def _heard(self, link: Link, own: Link, operation: Operation) -> bool:
         """Operate and publish; return whether it counted, otherwise the worker was replaced."""
-        visitor = Visitor(own, self._clock, partial(self._mailbox.hears, link, visit))
-        self._visiting.add(threading.current_thread())
+        executor = Executor(own, self._clock, partial(self._mailbox.hears, link, operation))
+        self._executing.add(threading.current_thread())
         try:
-            return self._mailbox.visited(link, visit, *self._paid(visitor, visit))
+            return self._mailbox.visited(link, operation, *self._performed(executor, operation))
         except ActuatorError:
-            if self._mailbox.hears(link, visit):
+            if self._mailbox.hears(link, operation):
                 raise
             return False  # after its call was given up, this connection no longer matters
         finally:
-            self._mailbox.ended(visit)
-            self._visiting.discard(threading.current_thread())
+            self._mailbox.ended(operation)
+            self._executing.discard(threading.current_thread())
 
-    def _paid(self, visitor: Visitor, visit: Operation) -> tuple[DomainView, Outcome | None]:
+    def _performed(
+        self, executor: Executor, operation: Operation
+    ) -> tuple[DomainView, Outcome | None]:
         """Operate; an unforeseen error of one domain does not affect others."""
         try:
-            return visitor.pay(visit)
+            return executor.perform(operation)
         except ActuatorError:
             raise
         except Exception as error:  # isolates the operation: the error becomes the domain's problem
             log.exception("unexpected_error", where="libvirt")
             problem = self._unforeseen(error)
-            view = replace(visit.known, visited=True, described=False, problem=problem)
-            order = visit.order
+            view = replace(operation.known, visited=True, described=False, problem=problem)
+            order = operation.order
             return view, None if order is None else Outcome(order, problem, Seconds(0.0))

@@ -38,17 +38,17 @@ class Scene:
     def take(self) -> Operation | None:
         return self.mailbox.take(self.link, AT_ONCE)
 
-    def pay(self, visit: Operation, **found: object) -> None:
+    def perform(self, operation: Operation, **found: object) -> None:
         """Come back from a visit; an order has been carried out."""
-        view = replace(visit.known, **({"visited": True, "described": True} | found))
-        outcome = None if visit.order is None else Outcome(visit.order, None, Seconds(0.1))
-        self.mailbox.visited(self.link, visit, view, outcome)
+        view = replace(operation.known, **({"visited": True, "described": True} | found))
+        outcome = None if operation.order is None else Outcome(operation.order, None, Seconds(0.1))
+        self.mailbox.visited(self.link, operation, view, outcome)
 
     def pay_all(self) -> list[Operation]:
         paid = []
-        while (visit := self.take()) is not None:
-            self.pay(visit)
-            paid.append(visit)
+        while (operation := self.take()) is not None:
+            self.perform(operation)
+            paid.append(operation)
         return paid
 
     def order(self, number: int, known: DomainView = GOLD, **more: dict[str, int]) -> Order:
@@ -78,9 +78,9 @@ def idle(scene: Scene) -> Scene:
 def test_what_a_survey_found_is_described(scene: Scene) -> None:
     assert scene.mailbox.view.surveyed
     assert scene.mailbox.to_describe()
-    visits = scene.pay_all()
-    assert {visit.known.name for visit in visits} == {"gold", "silver"}
-    assert all(visit.describe for visit in visits)
+    operations = scene.pay_all()
+    assert {operation.known.name for operation in operations} == {"gold", "silver"}
+    assert all(operation.describe for operation in operations)
     assert not scene.mailbox.to_describe()
 
 
@@ -88,16 +88,16 @@ def test_what_nobody_wants_is_not_visited() -> None:
     scene = Scene()
     scene.mailbox.want(lambda view: view.name == "silver")
     scene.found(GOLD, SILVER)
-    assert [visit.known.name for visit in scene.pay_all()] == ["silver"]
+    assert [operation.known.name for operation in scene.pay_all()] == ["silver"]
     scene.mailbox.ask()
-    assert [visit.known.name for visit in scene.pay_all()] == ["silver"]
+    assert [operation.known.name for operation in scene.pay_all()] == ["silver"]
 
 
 def test_who_stands_still_is_not_asked(idle: Scene) -> None:
     idle.found(replace(GOLD, domid=-1), SILVER)
     idle.pay_all()
     idle.mailbox.ask()
-    assert [visit.known.name for visit in idle.pay_all()] == ["silver"]
+    assert [operation.known.name for operation in idle.pay_all()] == ["silver"]
 
 
 def test_one_visit_a_domain_at_a_time(idle: Scene) -> None:
@@ -109,7 +109,7 @@ def test_one_visit_a_domain_at_a_time(idle: Scene) -> None:
     idle.mailbox.ask()
     idle.order(1)
     assert idle.take() is None
-    idle.pay(first)
+    idle.perform(first)
     again = idle.take()
     assert again is not None
     assert again.known.uuid == first.known.uuid
@@ -124,39 +124,39 @@ def test_orders_come_first_then_descriptions_then_looks(idle: Scene) -> None:
     idle.mailbox.note_change(SILVER.uuid)
     order = idle.order(1, bronze)
     turns = idle.pay_all()
-    assert [visit.known.name for visit in turns] == ["bronze", "silver", "gold"]
-    assert [visit.order for visit in turns] == [order, None, None]
-    assert [visit.describe for visit in turns] == [False, True, False]
+    assert [operation.known.name for operation in turns] == ["bronze", "silver", "gold"]
+    assert [operation.order for operation in turns] == [order, None, None]
+    assert [operation.describe for operation in turns] == [False, True, False]
 
 
 def test_one_visit_serves_every_wish(idle: Scene) -> None:
     idle.mailbox.ask()
     idle.mailbox.note_change(GOLD.uuid)
     order = idle.order(1)
-    visit = idle.take()
-    assert visit is not None
-    assert (visit.order, visit.describe) == (order, True)
-    idle.pay(visit)
-    assert [visit.known.name for visit in idle.pay_all()] == ["silver"]
+    operation = idle.take()
+    assert operation is not None
+    assert (operation.order, operation.describe) == (order, True)
+    idle.perform(operation)
+    assert [operation.known.name for operation in idle.pay_all()] == ["silver"]
 
 
 def test_what_was_asked_during_a_visit_is_asked_again(idle: Scene) -> None:
     idle.mailbox.note_change(GOLD.uuid)
-    visit = idle.take()
-    assert visit is not None
+    operation = idle.take()
+    assert operation is not None
     idle.clock.sleep(Seconds(0.5))
     idle.mailbox.ask()
-    idle.pay(visit)
-    assert "gold" in [visit.known.name for visit in idle.pay_all()]
+    idle.perform(operation)
+    assert "gold" in [operation.known.name for operation in idle.pay_all()]
 
 
 def test_the_latest_order_wins(idle: Scene) -> None:
     idle.order(1)
     latest = idle.order(2)
-    visit = idle.take()
-    assert visit is not None
-    assert visit.order == idle.mailbox.pending(GOLD.uuid) == latest
-    idle.pay(visit)
+    operation = idle.take()
+    assert operation is not None
+    assert operation.order == idle.mailbox.pending(GOLD.uuid) == latest
+    idle.perform(operation)
     assert idle.take() is None
     outcome = idle.mailbox.outcome(GOLD.uuid)
     assert outcome is not None
@@ -166,12 +166,12 @@ def test_the_latest_order_wins(idle: Scene) -> None:
 
 def test_an_order_under_way_is_followed_by_the_next(idle: Scene) -> None:
     first = idle.order(1)
-    visit = idle.take()
-    assert visit is not None
+    operation = idle.take()
+    assert operation is not None
     assert idle.mailbox.pending(GOLD.uuid) == first
     second = idle.order(2)
     assert idle.mailbox.pending(GOLD.uuid) == second
-    idle.pay(visit)
+    idle.perform(operation)
     after = idle.take()
     assert after is not None
     assert after.order == second
@@ -205,20 +205,20 @@ def test_another_run_starts_from_nothing(idle: Scene) -> None:
 
 def test_what_a_visit_found_of_an_earlier_run_is_void(idle: Scene) -> None:
     idle.mailbox.ask()
-    visit = idle.take()
-    assert visit is not None
+    operation = idle.take()
+    assert operation is not None
     idle.mailbox.note_change(None)
     idle.found(replace(GOLD, domid=9), SILVER)
-    idle.pay(visit, parameters={"cap": 7})
-    view = idle.mailbox.view.domains[visit.known.uuid]
+    idle.perform(operation, parameters={"cap": 7})
+    view = idle.mailbox.view.domains[operation.known.uuid]
     assert (view.domid, view.parameters) == (9, {})
 
 
 def test_a_domain_that_was_started_anew_is_looked_for_with_the_next_ask(idle: Scene) -> None:
     idle.mailbox.ask()
-    visit = idle.take()
-    assert visit is not None
-    idle.pay(visit, domid=-1, problem=Gone("gold", "the domain was restarted"))
+    operation = idle.take()
+    assert operation is not None
+    idle.perform(operation, domid=-1, problem=Gone("gold", "the domain was restarted"))
     assert not idle.mailbox._survey, "one that is gone again and again must not keep libvirtd busy"
     idle.mailbox.ask()
     assert idle.mailbox._survey
@@ -226,15 +226,15 @@ def test_a_domain_that_was_started_anew_is_looked_for_with_the_next_ask(idle: Sc
 
 def test_what_an_old_link_says_is_void(idle: Scene) -> None:
     idle.mailbox.ask()
-    old, visit = idle.link, idle.take()
-    assert visit is not None
+    old, operation = idle.link, idle.take()
+    assert operation is not None
     idle.mailbox.lost(old, Transient("libvirt", "the connection ended"))
     idle.connect(object())
-    idle.mailbox.visited(old, visit, replace(visit.known, vcpus=64), None)
+    idle.mailbox.visited(old, operation, replace(operation.known, vcpus=64), None)
     idle.mailbox.surveyed(old, [])
     idle.mailbox.lost(old, Transient("libvirt", "again"))
     assert idle.mailbox.view.surveyed
-    assert idle.mailbox.view.domains[visit.known.uuid].vcpus == 1
+    assert idle.mailbox.view.domains[operation.known.uuid].vcpus == 1
     assert idle.mailbox.take(old, AT_ONCE) is None
     assert not idle.mailbox.take_survey(old, AT_ONCE)
 
@@ -262,8 +262,8 @@ def test_what_an_old_pool_says_is_void(idle: Scene) -> None:
 
 def test_a_lost_link_fails_every_order_and_forgets_everything(idle: Scene) -> None:
     idle.order(1)
-    visit = idle.take()
-    assert visit is not None
+    operation = idle.take()
+    assert operation is not None
     idle.order(2, SILVER)
     problem = Transient("libvirt", "the connection ended")
     idle.mailbox.lost(idle.link, problem)
@@ -309,27 +309,27 @@ class Crowd(Scene):
         self.clock.sleep(Seconds(1.0))
         assert self.mailbox.add_workers(self.link) == WORKERS
 
-    def hang(self, visits: int) -> list[Operation]:
+    def hang(self, operations: int) -> list[Operation]:
         """Begin so many visits, and let them become overdue."""
         self.mailbox.ask()
-        begun = [visit for _ in range(visits) if (visit := self.take()) is not None]
-        assert len(begun) == visits
+        begun = [operation for _ in range(operations) if (operation := self.take()) is not None]
+        assert len(begun) == operations
         self.clock.sleep(LATE)
         return begun
 
-    def give_up(self, visits: list[Operation]) -> None:
+    def give_up(self, operations: list[Operation]) -> None:
         self.clock.sleep(DEADLINE)
-        names = {visit.known.name for visit in visits}
+        names = {operation.known.name for operation in operations}
         assert set(self.mailbox.give_up(DEADLINE)) == names
 
 
 def test_a_hand_that_is_held_up_is_replaced_and_leaves_when_it_comes_back() -> None:
     crowd = Crowd(1)
-    [visit] = crowd.hang(1)
+    [operation] = crowd.hang(1)
     assert crowd.mailbox.add_workers(crowd.link) == 1
     assert crowd.mailbox.add_workers(crowd.link) == 0
     assert crowd.mailbox.keeps_worker(crowd.link)
-    crowd.pay(visit)
+    crowd.perform(operation)
     assert not crowd.mailbox.keeps_worker(crowd.link)
     assert crowd.mailbox.keeps_worker(crowd.link)
 
@@ -352,15 +352,15 @@ def test_the_last_free_hand_is_for_those_that_have_answered_meanwhile() -> None:
     crowd.mailbox._idle = 1  # another worker waits, too
     answered = crowd.take()
     assert answered is not None
-    crowd.pay(answered)
+    crowd.perform(answered)
     crowd.mailbox._idle = 0
     assert crowd.take() is None, "the third may hang as well"
     crowd.mailbox.ask()
     again = crowd.take()
     assert again is not None
     assert again.known.uuid == answered.known.uuid
-    crowd.pay(again)
-    crowd.pay(hanging)
+    crowd.perform(again)
+    crowd.perform(hanging)
     third = crowd.take()
     assert third is not None
     assert third.known.uuid not in {hanging.known.uuid, answered.known.uuid}
@@ -370,11 +370,13 @@ def test_slow_domains_get_some_of_the_hands_only() -> None:
     crowd = Crowd(WORKERS + 2)
     quick = crowd.every[-1]
     crowd.mailbox.want(lambda view: view.uuid != quick.uuid)
-    for visit in crowd.hang(WORKERS + 1):
-        crowd.pay(visit)
+    for operation in crowd.hang(WORKERS + 1):
+        crowd.perform(operation)
     crowd.mailbox.want(lambda _view: True)
     crowd.mailbox.ask()
-    taken = [visit.known.uuid for _ in range(WORKERS + 2) if (visit := crowd.take()) is not None]
+    taken = [
+        operation.known.uuid for _ in range(WORKERS + 2) if (operation := crowd.take()) is not None
+    ]
     assert quick.uuid in taken
     assert len(taken) == SLOW_AT_ONCE + 1
 
@@ -383,14 +385,14 @@ def test_a_visit_that_is_given_up_fails_its_order_and_is_void() -> None:
     crowd = Crowd(1)
     [gold] = crowd.every
     crowd.order(1, gold)
-    [visit] = crowd.hang(1)
+    [operation] = crowd.hang(1)
     assert crowd.mailbox.give_up(DEADLINE) == ()
-    crowd.give_up([visit])
+    crowd.give_up([operation])
     assert "in doubt" in str(crowd.error(gold))
     assert "hang" in str(crowd.mailbox.view.domains[gold.uuid].problem)
     assert crowd.mailbox.in_doubt(gold.uuid)
-    assert not crowd.mailbox.hears(crowd.link, visit)
-    crowd.pay(visit, vcpus=64)
+    assert not crowd.mailbox.hears(crowd.link, operation)
+    crowd.perform(operation, vcpus=64)
     assert "in doubt" in str(crowd.error(gold))
     assert crowd.mailbox.view.domains[gold.uuid].vcpus == 1
     assert not crowd.mailbox.in_doubt(gold.uuid)
@@ -398,24 +400,24 @@ def test_a_visit_that_is_given_up_fails_its_order_and_is_void() -> None:
 
 def test_a_domain_has_one_call_under_way_at_most_whatever_becomes_of_its_connection() -> None:
     crowd = Crowd(2)
-    [visit] = crowd.hang(1)
-    crowd.give_up([visit])
+    [operation] = crowd.hang(1)
+    crowd.give_up([operation])
     crowd.mailbox.employ(crowd.pool)
     crowd.connect(object())
     crowd.mailbox.note_change(None)
     crowd.found(*crowd.every)
-    crowd.order(1, visit.known)
+    crowd.order(1, operation.known)
     crowd.mailbox.ask()
-    assert visit.known.uuid not in {paid.known.uuid for paid in crowd.pay_all()}
-    crowd.mailbox.visited(object(), visit, replace(visit.known, problem=None), None)
-    assert visit.known.uuid in {paid.known.uuid for paid in crowd.pay_all()}
+    assert operation.known.uuid not in {paid.known.uuid for paid in crowd.pay_all()}
+    crowd.mailbox.visited(object(), operation, replace(operation.known, problem=None), None)
+    assert operation.known.uuid in {paid.known.uuid for paid in crowd.pay_all()}
 
 
 def test_a_visit_that_ends_without_an_answer_is_followed_after_a_rest() -> None:
     crowd = Crowd(1)
-    [visit] = crowd.hang(1)
-    crowd.give_up([visit])
-    crowd.mailbox.ended(visit)
+    [operation] = crowd.hang(1)
+    crowd.give_up([operation])
+    crowd.mailbox.ended(operation)
     crowd.mailbox.ask()
     assert crowd.take() is None
     crowd.clock.sleep(Seconds(BACKOFF_S[0]))
@@ -424,18 +426,18 @@ def test_a_visit_that_ends_without_an_answer_is_followed_after_a_rest() -> None:
 
 def test_a_slow_answer_has_nobody_asked_earlier() -> None:
     crowd = Crowd(2)
-    [visit] = crowd.hang(1)
-    crowd.mailbox._asked = {visit.known.uuid: crowd.mailbox._asked[visit.known.uuid]}
+    [operation] = crowd.hang(1)
+    crowd.mailbox._asked = {operation.known.uuid: crowd.mailbox._asked[operation.known.uuid]}
     before = crowd.mailbox.answer_time
-    crowd.pay(visit)
+    crowd.perform(operation)
     assert crowd.mailbox.answer_time == before
 
 
 def test_a_visit_that_its_connection_ended_holds_nothing(idle: Scene) -> None:
     order = idle.order(1)
-    visit = idle.take()
-    assert visit is not None
-    idle.mailbox.ended(visit)
+    operation = idle.take()
+    assert operation is not None
+    idle.mailbox.ended(operation)
     outcome = idle.mailbox.outcome(GOLD.uuid)
     assert outcome is not None
     assert outcome.order == order
@@ -503,9 +505,9 @@ def test_the_version_counts_what_changes_who_owns_which_interface(
     idle: Scene, change: dict[str, object], counts: bool
 ) -> None:
     idle.mailbox.ask()
-    visit, before = idle.take(), idle.mailbox.version
-    assert visit is not None
-    idle.pay(visit, **change)
+    operation, before = idle.take(), idle.mailbox.version
+    assert operation is not None
+    idle.perform(operation, **change)
     assert (idle.mailbox.version > before) is counts
 
 
@@ -522,10 +524,10 @@ def test_an_order_not_begun_hands_on_what_it_expected_to_the_cap_that_replaces_i
     scene, original = Scene(), {"cap": 0}
     scene.order(1, mark=original, expected=original)
     scene.order(2, mark=original)
-    visit = scene.take()
-    assert visit is not None
-    assert visit.order is not None
-    assert (visit.order.number, visit.order.expected) == (2, original)
+    operation = scene.take()
+    assert operation is not None
+    assert operation.order is not None
+    assert (operation.order.number, operation.order.expected) == (2, original)
 
 
 @pytest.mark.parametrize("release", [False, True])
@@ -533,12 +535,12 @@ def test_an_order_that_was_overtaken_takes_the_next_along(scene: Scene, release:
     """Posted while the first was looking: it would write over what somebody changed."""
     original = {"cap": 67}
     scene.order(1, mark=original, expected=original)
-    visit = scene.take()
-    assert visit is not None
-    assert visit.order is not None
+    operation = scene.take()
+    assert operation is not None
+    assert operation.order is not None
     following = scene.order(2) if release else scene.order(2, mark=original)
-    overtaken = Outcome(visit.order, Overtaken("gold", "changed just now"), Seconds(0.1))
-    scene.mailbox.visited(scene.link, visit, visit.known, overtaken)
+    overtaken = Outcome(operation.order, Overtaken("gold", "changed just now"), Seconds(0.1))
+    scene.mailbox.visited(scene.link, operation, operation.known, overtaken)
     outcome = scene.mailbox.outcome(GOLD.uuid)
     assert outcome is not None
     assert outcome.order == following
@@ -550,9 +552,9 @@ def test_a_release_expects_nothing() -> None:
     scene, original = Scene(), {"cap": 0}
     scene.order(1, mark=original, expected=original)
     release = scene.order(2)
-    visit = scene.take()
-    assert visit is not None
-    assert visit.order == release
+    operation = scene.take()
+    assert operation is not None
+    assert operation.order == release
 
 
 # What is gone
@@ -577,14 +579,14 @@ def test_what_became_of_an_order_is_told_once_its_domain_is_gone_and_then_forgot
 def test_a_domain_that_is_gone_leaves_no_quarantine_to_the_next_of_its_uuid(scene: Scene) -> None:
     scene.pay_all()
     scene.order(1)
-    visit = scene.take()
-    assert visit is not None
+    operation = scene.take()
+    assert operation is not None
     scene.clock.sleep(Seconds(20.0))
     scene.mailbox.give_up(Seconds(15.0))
     survey_again(scene, SILVER)
     assert scene.mailbox.in_doubt(GOLD.uuid), "its call is under way still"
-    scene.mailbox.ended(visit)
+    scene.mailbox.ended(operation)
     for _ in range(2):
         survey_again(scene, SILVER)
     survey_again(scene, GOLD, SILVER)
-    assert GOLD.uuid in {visit.known.uuid for visit in scene.pay_all()}
+    assert GOLD.uuid in {operation.known.uuid for operation in scene.pay_all()}

@@ -1,4 +1,4 @@
-"""Visits to a domain without threads: the order of their calls, and another run of it."""
+"""Operations to a domain without threads: the order of their calls, and another run of it."""
 
 from dataclasses import replace
 
@@ -74,7 +74,7 @@ def test_later_looks_are_short(any_scene: VisitScene) -> None:
     any_scene.look(view)
     assert not any_scene.calls("XMLDesc", "metadata", "schedulerType")
     any_scene.host.plug("gold")
-    described, _ = any_scene.pay(view, describe=True)
+    described, _ = any_scene.perform(view, describe=True)
     assert any_scene.calls("XMLDesc")
     assert len(described.interfaces) == (2 if any_scene.host.driver == "Xen" else 3)
 
@@ -86,7 +86,7 @@ def test_a_cap_comes_after_its_mark_and_before_its_read_back(
     scene = VisitScene(driver)
     view = scene.look()
     scene.host.calls.clear()
-    view, outcome = scene.pay(view, scene.order(cap, flags, free))
+    view, outcome = scene.perform(view, scene.order(cap, flags, free))
     assert outcome is not None
     assert outcome.error is None
     order = scene.calls(*WRITES, "schedulerParametersFlags")
@@ -100,13 +100,13 @@ def test_the_mark_stands_before_the_cap_takes_effect(any_scene: VisitScene) -> N
     free, cap, flags = next(kind[1:] for kind in KINDS if kind[0] == any_scene.host.driver)
     seen = []
     any_scene.host.at_set = lambda _guest: seen.append(any_scene.mark())
-    any_scene.pay(any_scene.look(), any_scene.order(cap, flags, free))
+    any_scene.perform(any_scene.look(), any_scene.order(cap, flags, free))
     assert seen == [free]
 
 
 def test_the_mark_is_written_once(qemu: VisitScene) -> None:
-    view, _ = qemu.pay(qemu.look(), qemu.order(CAP, 1, FREE))
-    qemu.pay(view, qemu.order(CAP | {"vcpu_quota": 4000}, 1, FREE, number=2))
+    view, _ = qemu.perform(qemu.look(), qemu.order(CAP, 1, FREE))
+    qemu.perform(view, qemu.order(CAP | {"vcpu_quota": 4000}, 1, FREE, number=2))
     assert qemu.host.made("setMetadata") == 1
 
 
@@ -116,9 +116,9 @@ def test_a_release_removes_the_mark_last(
 ) -> None:
     scene = VisitScene(driver)
     before = dict(scene.gold.parameters)
-    view, _ = scene.pay(scene.look(), scene.order(cap, flags, free))
+    view, _ = scene.perform(scene.look(), scene.order(cap, flags, free))
     scene.host.calls.clear()
-    view, outcome = scene.pay(view, scene.order(free, flags, None, number=2))
+    view, outcome = scene.perform(view, scene.order(free, flags, None, number=2))
     assert outcome is not None
     assert outcome.error is None
     assert scene.calls(*WRITES) == list(reversed(WRITES))
@@ -128,26 +128,26 @@ def test_a_release_removes_the_mark_last(
 
 def test_a_release_removes_a_mark_that_a_call_given_up_has_left(qemu: VisitScene) -> None:
     before = qemu.look()
-    qemu.pay(before, qemu.order(CAP, 1, FREE))
+    qemu.perform(before, qemu.order(CAP, 1, FREE))
     unknown = replace(before, described=False)
-    view, outcome = qemu.pay(unknown, qemu.order(FREE, 1, None, number=2))
+    view, outcome = qemu.perform(unknown, qemu.order(FREE, 1, None, number=2))
     assert outcome is not None
     assert outcome.error is None
     assert qemu.mark() is view.mark is None
 
 
 def test_a_release_that_is_refused_keeps_the_mark(qemu: VisitScene) -> None:
-    view, _ = qemu.pay(qemu.look(), qemu.order(CAP, 1, FREE))
+    view, _ = qemu.perform(qemu.look(), qemu.order(CAP, 1, FREE))
     qemu.host.fail("gold", "setSchedulerParametersFlags", error=FakeLibvirtError(1, "busy"))
-    view, outcome = qemu.pay(view, qemu.order(FREE, 1, None, number=2))
+    view, outcome = qemu.perform(view, qemu.order(FREE, 1, None, number=2))
     assert isinstance(failed(outcome), Transient)
     assert view.mark == qemu.mark() == FREE
 
 
 def test_uncapping_on_the_unified_hierarchy(qemu: VisitScene) -> None:
     qemu.host.unified = True
-    view, _ = qemu.pay(qemu.look(), qemu.order(CAP, 1, FREE))
-    view, outcome = qemu.pay(view, qemu.order(FREE, 1, None, number=2))
+    view, _ = qemu.perform(qemu.look(), qemu.order(CAP, 1, FREE))
+    view, outcome = qemu.perform(view, qemu.order(FREE, 1, None, number=2))
     assert outcome is not None
     assert outcome.error is None
     assert view.parameters["vcpu_quota"] == -1
@@ -158,7 +158,7 @@ def test_how_long_a_cap_took_is_told(driver: Driver) -> None:
     scene = VisitScene(driver)
     free, cap, flags = next(kind[1:] for kind in KINDS if kind[0] == driver)
     scene.host.fail("gold", "setSchedulerParametersFlags", slow=Seconds(0.25))
-    _, outcome = scene.pay(scene.look(), scene.order(cap, flags, free))
+    _, outcome = scene.perform(scene.look(), scene.order(cap, flags, free))
     assert outcome is not None
     assert outcome.took == pytest.approx(0.25)
 
@@ -170,7 +170,7 @@ def test_a_stopped_domain_is_gone(any_scene: VisitScene) -> None:
     view = any_scene.look()
     any_scene.host.destroy("gold")
     order = any_scene.order(CAP, 1, FREE)
-    view, outcome = any_scene.pay(view, order)
+    view, outcome = any_scene.perform(view, order)
     assert not view.active
     assert isinstance(view.problem, Gone)
     assert isinstance(failed(outcome), Gone)
@@ -183,13 +183,13 @@ def test_a_stopped_container_is_never_asked_for_its_scheduler() -> None:
     scene.host.destroy("gold")
     scene.host.calls.clear()
     stopped = replace(scene.listed, domid=-1)
-    for visit in (
+    for operation in (
         Operation(view),
         Operation(view, describe=True),
         Operation(stopped, describe=True),
     ):
-        scene.visitor.pay(visit)
-    scene.pay(view, scene.order(CAP, 1, FREE))
+        scene.executor.perform(operation)
+    scene.perform(view, scene.order(CAP, 1, FREE))
     asked = scene.calls("schedulerType", "schedulerParametersFlags", WRITES[1])
     assert not asked
     assert scene.host.up
@@ -201,17 +201,17 @@ def test_a_domain_that_was_undefined_is_gone(driver: Driver) -> None:
     scene.gold.persistent = False
     view = scene.look()
     scene.host.destroy("gold")
-    view, _ = scene.pay(view)
+    view, _ = scene.perform(view)
     assert isinstance(view.problem, Gone)
 
 
 def test_an_order_of_an_earlier_run_is_not_written_to_the_next(any_scene: VisitScene) -> None:
     free, cap, flags = next(kind[1:] for kind in KINDS if kind[0] == any_scene.host.driver)
-    view, _ = any_scene.pay(any_scene.look(), any_scene.order(cap, flags, free))
+    view, _ = any_scene.perform(any_scene.look(), any_scene.order(cap, flags, free))
     any_scene.host.silent = True
     any_scene.host.restart("gold")
     fresh = dict(any_scene.gold.parameters)
-    view, outcome = any_scene.pay(view, any_scene.order(cap, flags, free, number=2))
+    view, outcome = any_scene.perform(view, any_scene.order(cap, flags, free, number=2))
     assert isinstance(failed(outcome), Gone)
     assert any_scene.gold.parameters == fresh
     assert any_scene.mark() is None
@@ -223,7 +223,7 @@ def test_an_order_of_an_earlier_run_touches_nothing(any_scene: VisitScene) -> No
     any_scene.host.restart("gold")
     any_scene.connect()
     fresh = dict(any_scene.gold.parameters)
-    view, outcome = any_scene.pay(any_scene.look(), late)
+    view, outcome = any_scene.perform(any_scene.look(), late)
     assert isinstance(failed(outcome), Gone)
     assert any_scene.gold.parameters == fresh
     assert any_scene.mark() is None
