@@ -84,8 +84,8 @@ class Fleetwork:
     def _round(self, host: Host, contracts: dict[str, Contract]) -> None:
         telemetry = self._sights.get(host.name, HostTelemetry())
         if host.name in self.said:
-            telemetry = Telemetry(self.now, int(self.now), self.said[host.name])
-            telemetry = seen(telemetry, telemetry, self.now, host.capacity_pps)
+            message = Telemetry(self.now, int(self.now), self.said[host.name])
+            telemetry = seen(telemetry, message, self.now, host.capacity_pps)
         exempt = self.fleet.overrides.exempt_on(host.name, {})
         view = HostView(host.capacity_pps, excused(contracts, exempt), telemetry)
         done = decide_round(self.now, view, self._states.get(host.name, HostState()), Policy())
