@@ -70,7 +70,7 @@ def brake(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Show the brake of all ladders, or put it on, off, or back to automatic."""
+    """Show the brake on all escalation, or put it on, off, or back to automatic."""
     with reach(url, token_file) as client:
         answer = client.get(place("brake"))
         if mode is not None:
@@ -196,7 +196,7 @@ def _brake_rows(brake: Any) -> list[tuple[str, str]]:
     unknown = "nothing" if brake["leading"] else "known to the policer that leads"
     return [
         ("brake", mode if mode == "automatic" else f"{mode} {standing_words(brake)}"),
-        ("ladders", "none is climbed" if brake["braked"] else "climbed"),
+        ("escalation", "stopped" if brake["braked"] else "goes on"),
         ("stopped on", hosts or "-"),
         ("the count stops", ", ".join(counted) or unknown),
     ]

@@ -153,7 +153,7 @@ def test_a_contract_changed_meanwhile_is_explained_and_not_overwritten(visit: Vi
     guarantee = visit.page.get_by_label("Guarantee,")
     guarantee.fill("30000")
     visit.button("Save").click()
-    visit.sees("Somebody changed this contract since you read it.")
+    visit.sees("This contract was changed since you read it.")
     assert guarantee.input_value() == "30000"
     assert kept(visit.work) == theirs
     visit.page.keyboard.press("Enter")  # the focus is on Reload
@@ -200,7 +200,7 @@ def test_two_who_make_the_same_contract_do_not_overwrite_each_other(visit: Visit
     visit.work.promise("edge-1", "fresh", guarantee_pps=2e3)
     visit.page.get_by_label("Guarantee,").fill("3000")
     visit.button("Make the contract").click()
-    visit.sees("Somebody changed this contract since you read it.")
+    visit.sees("This contract was changed since you read it.")
     assert kept(visit.work, "fresh").guarantee_pps == 2e3
 
 

@@ -177,7 +177,7 @@ def test_who_leads_and_a_brake_on_all_ladders_are_shown(visit: Visit) -> None:
     visit.work.fleet.leadership = Leadership(holder="policer-b")
     visit.work.fleet.braked = True
     visit.sees("policer-b leads.")
-    visit.page.get_by_role("status").get_by_text("Ladders are stopped").wait_for()
+    visit.page.get_by_role("status").get_by_text("Escalation is stopped").wait_for()
 
 
 def test_events_are_cut_anywhere_and_read_alike(visit: Visit) -> None:

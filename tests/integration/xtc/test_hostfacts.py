@@ -96,7 +96,10 @@ def test_what_is_no_namespace_is_said_so(tmp_path: Path) -> None:
 
 
 def test_a_group_is_looked_for_and_at(tmp_path: Path) -> None:
-    words = {str(tmp_path / "no"): "control group does not exist", str(tmp_path): "no CPU controller"}
+    words = {
+        str(tmp_path / "no"): "control group does not exist",
+        str(tmp_path): "no CPU controller",
+    }
     for path, problem in words.items():
         trouble = facts(CgroupSpec(path)).groups[path]
         assert trouble is not None

@@ -33,7 +33,7 @@ export function hostProblems({ entry, live }) {
   if (live.link_problem) problems.push(`Its daemon cannot be told: ${live.link_problem}`);
   if (live.refused > 0)
     problems.push(`Its daemon refuses ${orders(live.refused)}, such as ${live.refusal}`);
-  if (live.braked) problems.push("Its ladders are stopped: too many of its routers are guilty");
+  if (live.braked) problems.push("Its escalation is stopped: too many of its routers misbehave");
   if (live.harmed.length > 0)
     problems.push(`Below their guarantee: ${live.harmed.join(", ")}`);
   if (live.promised_pps > entry.capacity_pps) problems.push("More is promised than it can forward");

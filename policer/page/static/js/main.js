@@ -130,7 +130,7 @@ function sayAlarm({ problem, brake }) {
   const words = [];
   if (problem) words.push(`Who leads is not sure: ${problem}.`);
   if (brake === "off")
-    words.push("The brake is off: ladders are climbed, however many routers are guilty.");
+    words.push("The brake is off: escalation goes on, however many routers misbehave.");
   return words.join(" ");
 }
 

@@ -16,7 +16,7 @@ export function brakeWords(brake) {
   const { mode, braked, braked_hosts: hosts } = brake;
   if (mode === "on") return `On ${standingWords(brake)}. No ladder is climbed.`;
   if (mode === "off") {
-    return `Off ${standingWords(brake)}. Ladders are climbed, however many routers are guilty.`;
+    return `Off ${standingWords(brake)}. Escalation goes on, however many routers misbehave.`;
   }
   if (braked) return "Automatic. Too many routers are guilty: no ladder is climbed.";
   if (hosts.length > 0) return `Automatic. No ladder is climbed on ${hosts.join(", ")}.`;

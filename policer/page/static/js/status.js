@@ -24,7 +24,7 @@ function ofBrake(leadership) {
   if (!leadership) return [];
   const { brake, braked, braked_hosts: hosts = [] } = leadership;
   if (brake === "on")
-    return [reason("Ladders are stopped: an operator put the brake on", OVERRIDES)];
+    return [reason("Escalation is stopped: an operator put the brake on", OVERRIDES)];
   const fleet = "Escalation is stopped: too many routers would be punished at the same time";
   if (brake !== "off" && braked) return [reason(fleet, OVERRIDES)];
   return hosts.map((host) => reason(`The brake is on at ${host}`, toHost(host)));
