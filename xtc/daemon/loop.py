@@ -25,8 +25,7 @@ from xtc.control.dither import SLOTS
 from xtc.daemon.durable_first import DurableFirst
 from xtc.daemon.metrics import Metrics
 from xtc.daemon.server import Server
-from xtc.daemon.wake import Wake
-from xtc.daemon.wakes import Wakes
+from xtc.daemon.wakes import Wake, Wakes
 from xtc.errors import MeterError, Refused, TakenOver
 from xtc.libvirt.hypervisors import Hypervisors
 from xtc.manager.manager import Manager

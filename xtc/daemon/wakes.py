@@ -1,11 +1,45 @@
 """Events that wake the daemon's loop: requests, signals, and finished journal writes."""
 
+import contextlib
 import math
+import signal
+import socket
 from collections.abc import Iterable
+from typing import Self
 
 import zmq
 
-from xtc.daemon.wake import Wake
+_ROOM = 4096
+"""Bytes, one for each signal: further ones are lost, which is harmless."""
+
+
+class Wake:
+    """A readable file descriptor once a signal has arrived, until it is drained.
+
+    Without it, a poll that a signal interrupts would resume by itself (PEP 475).
+    """
+
+    def __enter__(self) -> Self:
+        """Start; in the main thread, where Python handles signals."""
+        self._reading, self._writing = socket.socketpair()
+        for end in (self._reading, self._writing):
+            end.setblocking(False)
+        self._before = signal.set_wakeup_fd(self._writing.fileno(), warn_on_full_buffer=False)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.set_wakeup_fd(self._before)
+        self._reading.close()
+        self._writing.close()
+
+    def fileno(self) -> int:
+        """Return the descriptor to poll."""
+        return self._reading.fileno()
+
+    def drain(self) -> None:
+        """Wait for the next signal."""
+        with contextlib.suppress(BlockingIOError):
+            self._reading.recv(_ROOM)
 
 
 class Wakes:
@@ -17,8 +51,8 @@ class Wakes:
         """Wait for request sockets, and for the descriptor of a journal if there is one."""
         self._signals, self._journal = signals, journal
         self._all, self._journal_alone = zmq.Poller(), zmq.Poller()
-        for socket in sockets:
-            self._all.register(socket, zmq.POLLIN)
+        for one in sockets:
+            self._all.register(one, zmq.POLLIN)
         for poller in (self._all, self._journal_alone):
             poller.register(signals.fileno(), zmq.POLLIN)
             if journal is not None:

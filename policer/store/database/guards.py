@@ -1,11 +1,16 @@
-"""Checks before a leader's writes: it still leads, and hosts still have entries."""
+"""Checks before a leader's writes: its epoch is current, and hosts still have entries."""
 
 from collections.abc import Iterable
 
 from sqlalchemy import Connection, select
 
 from policer.store.database import tables
-from policer.store.database.fence import epoch_of
+
+
+def epoch_of(connection: Connection) -> int:
+    """Return the leader's epoch, and prevent a new one until the transaction ends."""
+    query = select(tables.leadership.c.epoch).with_for_update(read=True)
+    return int(connection.execute(query).scalar_one())
 
 
 def leads_still(connection: Connection, epoch: int) -> bool:

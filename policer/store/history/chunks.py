@@ -8,7 +8,7 @@ from sqlalchemy import select
 
 from policer.store.database import tables
 from policer.store.database.engine import Database
-from policer.store.database.fence import epoch_of
+from policer.store.database.guards import epoch_of
 from policer.store.database.pruning import prune
 
 

@@ -15,7 +15,7 @@ from sqlalchemy import and_, func, or_, select, tuple_
 from policer.contracts.promised import ANYWHERE
 from policer.store.database import tables
 from policer.store.database.engine import Database
-from policer.store.database.fence import epoch_of
+from policer.store.database.guards import epoch_of
 from policer.store.database.pruning import prune
 
 _KEY = ("host", "vr", "day", "part")

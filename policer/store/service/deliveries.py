@@ -11,7 +11,7 @@ from policer.actor import By
 from policer.errors import Unknown
 from policer.store.database import tables
 from policer.store.database.engine import Database
-from policer.store.database.fence import epoch_of
+from policer.store.database.guards import epoch_of
 from policer.store.database.pruning import prune
 from policer.store.database.records import Clock
 from policer.store.history.audit import Change, record

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.examples import part
 from xco_controller_scenes import MS, US, Scene, Speaker
+from xco_strategies.rate import Flow, capacities, equal_shares, max_min_shares
+from xco_strategies.timeslice import Turn, congested
 
 from xco.protocol.messages import Directive, Mode, Status
-from xco.strategy.rate import Flow, capacities, equal_shares, max_min_shares
-from xco.strategy.timeslice import Turn, congested
 from xco.topology.graph import Host, Link, Switch, Topology
 from xco.topology.shapes import dumbbell, star_topology, tree_topology
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from xco_controller_scenes import MS, US, Scene, Speaker
+from xco_strategies.timeslice import Turn, congested
 
 from xco.protocol.messages import Mode
-from xco.strategy.timeslice import Turn, congested
 from xco.topology.graph import Host, Link, Switch, Topology
 from xco.topology.shapes import star_topology
 

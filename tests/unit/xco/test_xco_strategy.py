@@ -1,4 +1,4 @@
-"""What the loop decides, in simulated time, against the oracles of xco/strategy."""
+"""What the loop decides, in simulated time, against the oracles of xco_strategies."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 from xco_controller_scenes import MS, US, Scene
+from xco_strategies.hybrid import leftover_rates
+from xco_strategies.rate import Flow, capacities, equal_shares, max_min_shares
+from xco_strategies.timeslice import Calendar, Turn, congested
 
 from xco.protocol.messages import Mode, Permit, Status, Strategy
-from xco.strategy.hybrid import leftover_rates
-from xco.strategy.rate import Flow, capacities, equal_shares, max_min_shares
-from xco.strategy.timeslice import Calendar, Turn, congested
 from xco.topology.graph import Host, Link, Switch, Topology
 from xco.topology.shapes import dumbbell, star_topology
 

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 import pytest
+from xco_strategies.hybrid import leftover_rates
+from xco_strategies.rate import Flow, capacities, equal_shares, max_min_shares, paced
+from xco_strategies.timeslice import Calendar, Turn, congested
 
-from xco.strategy.hybrid import leftover_rates
-from xco.strategy.rate import Flow, capacities, equal_shares, max_min_shares, paced
-from xco.strategy.timeslice import Calendar, Turn, congested
 from xco.topology.graph import Host, Link, Switch, Topology
 
 M = 10**6

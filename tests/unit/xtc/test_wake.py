@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from xtc.daemon.wake import Wake
+from xtc.daemon.wakes import Wake
 
 
 @pytest.fixture

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
-from xco.strategy.rate import Flow, capacities, max_min_shares, paced
-from xco.strategy.timeslice import Turn
 from xco.topology.graph import Paths, Topology
+from xco_strategies.rate import Flow, capacities, max_min_shares, paced
+from xco_strategies.timeslice import Turn
 
 LEAST_SHARE = 64
 """Less than this part of a host's rate is not worth a directive."""
