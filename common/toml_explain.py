@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeGuard, Union, get_ar
 
 import msgspec
 
-from common.suggest import did_you_mean
+from common.suggest import did_you_mean, nearest
 
 _AT = re.compile(r"^(?P<problem>.*?)(?: - at `(?:key` in `)?\$(?P<path>.*)`)?$", re.DOTALL)
 
@@ -102,8 +102,8 @@ def _of_table(
         if key in fields:
             yield from mistakes(value, kinds[key], words, joined(where, key))
         elif key != structure.__struct_config__.tag_field:
+            meant.add(nearest(str(key), fields) or "")
             fix = words.unknown(str(key), kinds, where)
-            meant |= {name for name in fields if f" {name}?" in fix}
             yield Mistake(joined(where, str(key)), "no such key", fix)
     for key, field in fields.items():
         if field.required and key not in table and key not in meant and not partial:

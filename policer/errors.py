@@ -14,6 +14,7 @@ PolicerError
 ├── IssuerAway         the keys of an issuer of tokens are unavailable
 ├── NotLeading         another policer leads and sends the orders
 ├── SettingsError      a configuration that cannot be used
+│   └── SettingsErrors several mistakes of one
 ├── FileMistakes       all mistakes of a fleet file, with their lines
 ├── MissingExtra       a package of the extra `policer` is not installed
 ├── Unanswered         no policer answers the command line
@@ -27,7 +28,7 @@ PolicerError
     └── LinkRefused    refused the request, with a code
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 
@@ -138,6 +139,15 @@ class SettingsError(PolicerError):
     def __init__(self, where: str, problem: str, fix: str = "") -> None:
         self.where, self.problem, self.fix = where, problem, fix
         super().__init__(f"{where}: {problem}" + (f" ({fix})" if fix else ""))
+
+
+class SettingsErrors(SettingsError):  # noqa: N818
+    """Several mistakes of the settings, each on its own line; the fields are those of the first."""
+
+    def __init__(self, mistakes: Sequence[SettingsError]) -> None:
+        self.mistakes = tuple(mistakes)
+        super().__init__(mistakes[0].where, mistakes[0].problem, mistakes[0].fix)
+        self.args = ("\n".join(map(str, mistakes)),)
 
 
 class FileMistakes(PolicerError):  # noqa: N818

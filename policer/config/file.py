@@ -22,7 +22,7 @@ from policer.config.schema import (
     Settings,
     StoreSection,
 )
-from policer.errors import SettingsError
+from policer.errors import SettingsError, SettingsErrors
 from policer.webhooks.rules import network_of
 
 LIMITS = Limits(1 << 20, "keep to one line a key")
@@ -67,12 +67,20 @@ def parse_settings(text: str, source: Path = Path("settings")) -> Settings:
         tables = parse_tables(source, text, LIMITS)
     except ConfigError as error:
         raise SettingsError(error.where, error.problem, error.fix) from error
-    for where, problem, fix in mistakes(tables, Settings, _SettingsWords()):
-        raise SettingsError(f"{source}: {where}" if where else str(source), problem, fix)
+    _check(source, mistakes(tables, Settings, _SettingsWords()))
     settings = msgspec.convert(tables, Settings)
-    for where, problem, fix in contradictions(settings):
-        raise SettingsError(f"{source}: {where}", problem, fix)
+    _check(source, contradictions(settings))
     return settings
+
+
+def _check(source: Path, found: Iterable[tuple[str, str, str]]) -> None:
+    """Raise a SettingsError that names all mistakes, if there are any."""
+    errors = [
+        SettingsError(f"{source}: {where}" if where else str(source), problem, fix)
+        for where, problem, fix in found
+    ]
+    if errors:
+        raise errors[0] if len(errors) == 1 else SettingsErrors(errors)
 
 
 def contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:

@@ -201,3 +201,13 @@ def test_a_secret_that_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "token").chmod(0o600)
     with pytest.raises(SettingsError, match="not text"):
         secret_text("--token-file", tmp_path / "token")
+
+
+def test_all_mistakes_are_named_each_on_its_own_line() -> None:
+    text = '[server]\nlisen = "x"\nburst = "y"\n[policy]\ndry_run = 1'
+    with pytest.raises(SettingsError) as raised:
+        parse_settings(text, Path("p.toml"))
+    lines = str(raised.value).split("\n")
+    keys = [line.partition(": ")[2].partition(":")[0] for line in lines]
+    assert keys == ["server.lisen", "server.burst", "policy.dry_run"]
+    assert raised.value.where == "p.toml: server.lisen"
