@@ -1,6 +1,6 @@
 """Reads TOML into typed tables; every error names the file and key, and how to fix it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +10,7 @@ import msgspec
 
 from common import errors, toml_tables
 from common.suggest import did_you_mean
-from common.toml_explain import Words, mistakes, plain
+from common.toml_explain import Mistake, Words, mistakes, plain
 from xco.errors import ConfigError
 
 LIMITS: Final = toml_tables.Limits(64 << 20, "name another file")
@@ -66,11 +66,13 @@ def check_keys(
     Raises:
         ConfigError: of the format's class.
     """
+    found = []
     for key, value in tables.items():
         if key not in known:
-            raise form.error(file, key, "no such table", _nearest(key, list(known)))
-        if not isinstance(value, known[key]):
-            raise form.error(file, key, "malformed", f"write {form.forms[key]}")
+            found.append(Mistake(key, "no such table", _nearest(key, list(known))))
+        elif not isinstance(value, known[key]):
+            found.append(Mistake(key, "malformed", f"write {form.forms[key]}"))
+    _check(found, file, form)
 
 
 def converted(raw: Any, table: type[Table], file: str, where: str, form: Format) -> Table:
@@ -79,9 +81,16 @@ def converted(raw: Any, table: type[Table], file: str, where: str, form: Format)
     Raises:
         ConfigError: of the format's class, with the key that is wrong and the fix.
     """
-    for place, problem, fix in mistakes(raw, table, _FormatWords(form), where):
-        raise form.error(file, place, problem, fix)
+    _check(mistakes(raw, table, _FormatWords(form), where), file, form)
     return msgspec.convert(raw, table)
+
+
+def _check(found: Iterable[Mistake], file: str, form: Format) -> None:
+    """Raise the first mistake, with the words of all, each on a line of its own."""
+    errors = [form.error(file, *one) for one in found]
+    if errors:
+        errors[0].args = ("\n".join(map(str, errors)),)
+        raise errors[0]
 
 
 class _FormatWords(Words):

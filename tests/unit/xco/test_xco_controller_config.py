@@ -111,3 +111,20 @@ def test_a_mistake_is_named_with_a_way_to_mend_it(tmp_path: Path, text: str, sai
     with pytest.raises(ConfigError, match=said) as caught:
         load_controller_config(written(tmp_path, whole))
     assert caught.value.file == str(tmp_path / "xco.toml")
+
+
+def test_all_mistakes_of_a_table_are_told_each_on_its_own_line(tmp_path: Path) -> None:
+    text = WHOLE.replace("listen =", "listn =").replace('"hybrid"', '"hybrd"')
+    with pytest.raises(ConfigError) as raised:
+        load_controller_config(written(tmp_path, text))
+    lines = str(raised.value).split("\n")
+    assert [line.partition(": ")[2].partition(":")[0] for line in lines] == [
+        "controller.listn",
+        "controller.strategy",
+    ]
+    assert raised.value.key == "controller.listn"
+
+
+def test_all_unknown_tables_are_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"(?s)controler: no such table .*\n.*waits: no such"):
+        load_controller_config(written(tmp_path, "[controler]\n[waits]\n"))
