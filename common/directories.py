@@ -110,7 +110,7 @@ def _check_parent(directory: Path) -> None:
     found = directory.lstat()
     group = stat.S_IWGRP if found.st_gid not in {0, os.getegid()} else 0
     if found.st_mode & (stat.S_IWOTH | group) and not found.st_mode & stat.S_ISVTX:
-        words = f"other users may write to {directory} and replace what is in it"
+        words = f"other users may write to {directory} and replace its files"
         raise _refusal(words, f"chmod g-w,o-w {directory}", directory)
 
 

@@ -142,7 +142,9 @@ def parse_cap(text: str, *, field: str = "cap") -> CapFraction:
     if cap <= 0:
         raise UnitError(field, text, "a cap above 0, such as 35% (uncapped is a state, not 0)")
     if cap > MAX_CAP:
-        raise UnitError(field, text, "a cap such as 35%, or 0.35 of one CPU; no host has so many")
+        raise UnitError(
+            field, text, "a cap such as 35%, or 0.35 of one CPU; no host has that many CPUs"
+        )
     return CapFraction(cap)
 
 

@@ -45,7 +45,7 @@ def payload(image: bytes) -> bytes:
         LibvirtError: it is none.
     """
     if image[0x202:0x206] != b"HdrS":
-        raise LibvirtError("read the kernel image", "it is no x86 bzImage")
+        raise LibvirtError("read the kernel image", "it is not an x86 bzImage")
     setup_sectors = image[0x1F1] or 4
     offset, length = struct.unpack_from("<II", image, 0x248)
     start = (setup_sectors + 1) * _SECTOR + offset
@@ -64,7 +64,7 @@ def vmlinux(image: bytes) -> bytes:
         raise LibvirtError("unpack the kernel", f"unknown compression {packed[:4].hex()}")
     unpacked = _run([tool, "-dc"], packed)
     if not unpacked.startswith(_ELF):
-        raise LibvirtError("unpack the kernel", f"{tool} gave no ELF file")
+        raise LibvirtError("unpack the kernel", f"{tool} did not produce an ELF file")
     return unpacked
 
 

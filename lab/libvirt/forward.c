@@ -31,7 +31,7 @@ static void parse_mac(const char *text, unsigned char *mac) {
     const struct ether_addr *parsed = ether_aton(text);
 
     if (!parsed)
-        errx(1, "%s is no MAC address", text);
+        errx(1, "%s is not a MAC address", text);
     memcpy(mac, parsed, ETH_ALEN);
 }
 

@@ -44,7 +44,7 @@ class Supervisor(Program):
             super().stop()
             raise ProgramError(self.name, "it does not end") from error
         if self._process.returncode != 0:
-            raise ProgramError(self.name, "it left something behind", problem)
+            raise ProgramError(self.name, "it did not clean up", problem)
 
 
 class PrivateLibvirtd:

@@ -88,7 +88,7 @@ class Program:
             return
         hung = self.alive
         self._process.kill()
-        problem = f"not ready within {READY_TIMEOUT_S:g} s" if hung else "ended at once"
+        problem = f"not ready within {READY_TIMEOUT_S:g} s" if hung else "exited immediately"
         raise ProgramError(self.name, problem, self._process.communicate()[1])
 
     def _tell(self, line: str) -> None:

@@ -77,7 +77,7 @@ def _thread_of(index: int) -> int:
         pid = message.get_attr("NETDEV_A_NAPI_PID")
         if message.get_attr("NETDEV_A_NAPI_IFINDEX") == index and pid:
             return int(pid)
-    raise OSError("the kernel tells no thread of it")
+    raise OSError("the kernel reports no thread for it")
 
 
 class _NapiMessage(genlmsg):  # type: ignore[misc]  # pyroute2 ships no type information

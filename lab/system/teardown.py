@@ -87,7 +87,7 @@ def _kill(processes: Iterable[int]) -> None:
     deadline = time.monotonic() + KILL_TIMEOUT_S
     while left := {pid for pid in left if _runs(pid)}:
         if time.monotonic() >= deadline:
-            raise LabError(f"processes {sorted(left)} do not die")
+            raise LabError(f"processes {sorted(left)} do not exit")
         time.sleep(_POLL_S)
 
 

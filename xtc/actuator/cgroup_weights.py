@@ -58,7 +58,7 @@ class GroupWeights:
         weight = self._known()
         with self._translated:
             if weight.idle:
-                raise Unsupported(self._path, "cpu.idle is 1, and its weight out of force", _WAKE)
+                raise Unsupported(self._path, "cpu.idle is 1, so its weight has no effect", _WAKE)
             return weight.read()
 
     def claim(self, original: Original) -> CgroupOriginal:

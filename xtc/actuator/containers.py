@@ -235,7 +235,7 @@ def _apart(containers: list[Container]) -> str:
     """Return what to write to select one of several containers of one name."""
     engines = {one.engine for one in containers}
     if len(engines) < len(containers):
-        return "write the path of the group or namespace that is meant"
+        return "write the path of the group or namespace"
     return f"write {' or '.join(f'{CONTAINER}{one.engine}/{one.name}' for one in containers)}"
 
 

@@ -6,7 +6,7 @@ from common.units import CapFraction, format_cap
 from xtc.errors import ActuatorError, Admission, Denied, Gone, Permanent, Transient, Unsupported
 
 _PRIVILEGE = "run as root, or as the owner of a delegated group, with cgroupfs mounted writable"
-_PROMISED = "the kernel has promised all CPU time it may (95 % of the CPUs in all)"
+_PROMISED = "SCHED_DEADLINE has reserved all CPU time that the kernel allows (95 % of the CPUs)"
 _ROOM = "lower other caps, raise kernel.sched_rt_runtime_us, or move the router"
 _NESTED = (
     "its quota may not exceed its parent's share, nor fall below a child's or its own burst: "

@@ -35,7 +35,7 @@ def reset(to: To = 0, state_dir: StateDir = STATE, yes: Yes = False, json: Json 
         if to > before:
             raise typer.BadParameter(f"--to: {to} is above the highest epoch, which is {before}")
         if not yes:
-            question = f"Obey epochs from {to} on again? The highest so far is {before}."
+            question = f"Accept epochs from {to} on again? The highest so far is {before}."
             typer.confirm(question, abort=True, err=True)
         journal.store(with_epoch(ledger, to))
     _log(before, to, state_dir)

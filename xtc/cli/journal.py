@@ -118,7 +118,7 @@ def _print_done(state_dir: Path, plan: Repair | None, kept: list[str], *, json: 
         say(f"{state_dir} holds no journal that was set aside: there is nothing to repair")
     else:
         say(f"repaired; the files before are kept as {', '.join(kept)}")
-        say("start the daemon, or put everything back with `xtc release --all`")
+        say("start the daemon, or restore the originals with `xtc release --all`")
 
 
 def ledger_of(journal: Journal) -> Ledger:

@@ -118,7 +118,7 @@ def activate(
     runtime_dir: RuntimeDir = RUNTIME,
     json: Json = False,
 ) -> None:
-    """Begin to hold a router at a setpoint."""
+    """Start holding a router at a setpoint."""
     _ask(_grant(Activate, vr, setpoint, burst, ttl, epoch, sequence, punish), runtime_dir, json)
 
 

@@ -111,7 +111,9 @@ def _directions(plan: RouterPlan, facts: HostFacts, owned: frozenset[str]) -> It
         yield ConfigError(f"router.{plan.name}.interfaces", problem, ONE_INTERFACE)
     elif len(owned) == 1 and not _has_one(plan, facts):
         (name,) = owned
-        problem = f"only {name} is counted, and what leaves by another is not seen"
+        problem = (
+            f"only {name} is counted, and packets that leave by another interface are not counted"
+        )
         yield ConfigError(f"router.{plan.name}.interfaces", problem, ONE_INTERFACE)
 
 

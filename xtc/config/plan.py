@@ -218,7 +218,7 @@ def _check_local(section: RouterSection, where: str) -> None:
     spec = section.actuator
     if isinstance(spec, LibvirtSpec) and spec.uri is not None and urlsplit(spec.uri).hostname:
         problem = f"{spec.uri} is another machine"
-        raise ConfigError(f"{where}.actuator.uri", problem, "run an xtc there")
+        raise ConfigError(f"{where}.actuator.uri", problem, "run xtc on that machine")
 
 
 def model_named(name: str, where: str = "model") -> HostModel:

@@ -324,7 +324,9 @@ def check_listen(listen: Listen) -> None:
     if listen.tcp_requests is None and listen.tcp_telemetry is None:
         return
     if zmq.zmq_version_info() < SAFE_LIBZMQ:
-        raise ConfigError("server.tcp", f"libzmq {zmq.zmq_version()} has known holes", "update it")
+        raise ConfigError(
+            "server.tcp", f"libzmq {zmq.zmq_version()} has known vulnerabilities", "update it"
+        )
     curve = listen.curve
     if curve is None:
         raise ConfigError(

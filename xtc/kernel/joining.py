@@ -77,7 +77,7 @@ def gso_segments(interface: str) -> int:
     with open_links() as links:
         found = links.get(interface).number(_IFLA_GSO_MAX_SEGS)
     if found is None:
-        raise OSError(errno.EOPNOTSUPP, "the kernel tells no gso_max_segs", interface)
+        raise OSError(errno.EOPNOTSUPP, "the kernel does not report gso_max_segs", interface)
     return found
 
 

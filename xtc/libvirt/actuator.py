@@ -169,7 +169,9 @@ class LibvirtActuator:
         if outcome.error is not None and not isinstance(outcome.error, Gone):
             raise afresh(outcome.error)
         if self._session.in_doubt(self._uuid):
-            raise Transient(self._name, "a cap that was given up may still land: released again")
+            raise Transient(
+                self._name, "an abandoned cap may still take effect; xtc releases it again"
+            )
 
     def _order_back(self, original: LibvirtOriginal) -> Order:
         """Restore what was changed: if no cap was written, a foreign one may be in force."""
@@ -185,7 +187,7 @@ class LibvirtActuator:
             raise self._untold(error) from error
 
     def _untold(self, error: KeyError) -> Transient:
-        return Transient(self._name, f"the hypervisor does not tell {error}")
+        return Transient(self._name, f"the hypervisor does not report {error}")
 
     def _view(self) -> DomainView:
         """Return the view of this run of the domain."""
@@ -200,7 +202,7 @@ class LibvirtActuator:
         if view.problem is not None:
             raise afresh(view.problem)
         if not view.visited:
-            raise Transient(self._name, "libvirt has not told about it yet")
+            raise Transient(self._name, "libvirt has not reported this domain yet")
         if self._session.is_stale(self._uuid):
             raise Transient(self._name, "libvirt does not answer")
         return view

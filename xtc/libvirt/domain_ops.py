@@ -114,7 +114,9 @@ class Executor:
             return
         found = told(domain.schedulerParametersFlags(order.flags))
         if any(found.get(key) != value for key, value in order.expected.items()):
-            raise Overtaken(view.name, "the cap was changed just now: its original is read again")
+            raise Overtaken(
+                view.name, "another process just changed the cap; xtc reads the original again"
+            )
 
     def _fatal_or_not(self, view: DomainView, raised: Exception) -> ActuatorError:
         """Return the error of the domain.
@@ -141,7 +143,7 @@ class Executor:
 
     def _check_heard(self, view: DomainView) -> None:
         if not self.is_heard():
-            raise Transient(view.name, "this call was given up")
+            raise Transient(view.name, "this call timed out")
 
     def _with_mark(self, domain: Domain, view: DomainView, order: Order) -> DomainView:
         if order.mark == view.mark:

@@ -19,7 +19,8 @@ _DENIED: Final = {
 }
 _GRANT: Final = "run as root, or let polkit grant org.libvirt.unix.manage"
 _NESTED: Final = (
-    "a quota may not exceed that of the machine or slice above it, nor fall below one beneath it"
+    "a quota may not exceed that of the machine or slice above it, nor fall below that of a "
+    "group inside it"
 )
 _KERNEL_REFUSED: Final = "Invalid argument"
 """EINVAL from a control group's file, in the message of a SYSTEM_ERROR."""

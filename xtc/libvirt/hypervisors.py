@@ -70,7 +70,7 @@ class Hypervisors:
         """
         view = self._known(spec)
         if original is not None and original.uuid != view.uuid:
-            raise Gone(spec.domain, "another domain bears this name now")
+            raise Gone(spec.domain, "another domain has this name now")
         if original is not None and original.domid != view.domid:
             raise Gone(spec.domain, "it was restarted, and its cap ended with the previous run")
         if view.problem is not None:
@@ -90,7 +90,7 @@ class Hypervisors:
         if not view.active:
             raise Gone(spec.domain, "the domain does not run")
         if not view.visited:
-            raise Transient(spec.domain, "libvirt has not told about it yet")
+            raise Transient(spec.domain, "libvirt has not reported this domain yet")
         return view
 
     def _check_alone(self, spec: LibvirtSpec, view: DomainView) -> None:

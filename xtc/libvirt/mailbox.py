@@ -25,8 +25,8 @@ SLOW_AT_ONCE: Final = WORKERS - 1
 """Maximum domains known to be slow that are polled concurrently."""
 _SURVEY: Final = "survey"
 _NO_TIME: Final = Seconds(0.0)
-_IN_DOUBT: Final = "a call was given up; what it did is in doubt"
-_HANGS: Final = "its calls to libvirt hang: nothing is known or written until one comes back"
+_IN_DOUBT: Final = "a call timed out; its effect is unknown"
+_HANGS: Final = "its calls to libvirt hang: xtc can neither read nor write until one returns"
 ANSWER_MEMORY: Final = 0.9
 """Decay per answer of the longest answer time."""
 

@@ -105,7 +105,7 @@ class DomainWeights:
         view = self._find()
         found = {**view.parameters, **self.under_way()}
         if self._scale.parameter not in found:
-            raise Unsupported(view.name, f"the hypervisor does not tell {self._scale.parameter}")
+            raise Unsupported(view.name, f"the hypervisor does not report {self._scale.parameter}")
         return found[self._scale.parameter]
 
     def claim(self, original: Original) -> LibvirtOriginal:

@@ -138,7 +138,7 @@ class FloorController:
         found = weights.read()
         changed = self._written is not None and found != self._written
         if changed:
-            self.foreign = f"another process set its weight to {found}: xtc leaves it"
+            self.foreign = f"another process set its weight to {found}: xtc does not change it"
             self._leave(weights)
         self.weight, self._problem = found, None
         original = self._standing_in(self._controller.original)

@@ -7,7 +7,7 @@ from xtc.measure.collector import Binding, Claims
 
 SHOWN = 3
 """Maximum interfaces named in one message."""
-_FIX = "name each interface for one router: what two claim counts for neither"
+_FIX = "name each interface for one router: one that two routers claim counts for neither"
 
 Contested = Mapping[str, tuple[str, ...]]
 """Interface or pattern, and the routers that claim it."""

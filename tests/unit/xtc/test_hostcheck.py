@@ -111,7 +111,10 @@ ONE = 'interfaces = ["tap-a-0"]'
 def test_one_interface_of_a_router_that_cannot_be_looked_into_is_a_warning() -> None:
     text = CGROUP.format("a").replace('interfaces = ["tap-a-*"]', ONE)
     (warning,) = doubts(text)
-    assert warning.problem == "only tap-a-0 is counted, and what leaves by another is not seen"
+    assert (
+        warning.problem
+        == "only tap-a-0 is counted, and packets that leave by another interface are not counted"
+    )
     assert doubts(text + "one_interface = true") == ()
 
 

@@ -578,7 +578,7 @@ def test_a_library_with_known_holes_is_refused(
     keys: Keys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(zmq, "zmq_version_info", lambda: (4, 3, 4))
-    with pytest.raises(ConfigError, match="known holes"):
+    with pytest.raises(ConfigError, match="known vulnerabilities"):
         check_listen(keys.listen(tmp_path))
 
 
