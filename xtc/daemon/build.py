@@ -55,8 +55,8 @@ RELEASE_S = Seconds(10.0)
 """How long a release without a daemon waits, for all hypervisors together."""
 
 LOST = (
-    "caps of an earlier daemon may still be in force: run `xtc journal repair`, or restore the caps "
-    "that `xtc journal show` names"
+    "caps of an earlier daemon may still be in force: run `xtc journal repair`, or restore the "
+    "caps that `xtc journal show` names"
 )
 """What a damaged journal means."""
 
