@@ -42,7 +42,7 @@ def test_a_kernel_is_unpacked(command: tuple[str, ...]) -> None:
 
 
 def test_what_is_no_image_or_packed_in_an_unknown_way_is_refused() -> None:
-    with pytest.raises(LibvirtError, match="no x86 bzImage"):
+    with pytest.raises(LibvirtError, match="not an x86 bzImage"):
         payload(bytes(4096))
     with pytest.raises(LibvirtError, match="unknown compression 42"):
         vmlinux(bzimage(b"\x42" * 64))

@@ -282,7 +282,7 @@ def test_what_an_earlier_pool_began_is_in_doubt(idle: Scene) -> None:
     assert idle.take() is not None
     idle.mailbox.employ(object())
     assert isinstance(idle.error(), Transient)
-    assert "in doubt" in str(idle.error())
+    assert "effect is unknown" in str(idle.error())
 
 
 def test_to_employ_nobody_ends_it(idle: Scene) -> None:
@@ -388,12 +388,12 @@ def test_a_visit_that_is_given_up_fails_its_order_and_is_void() -> None:
     [operation] = crowd.hang(1)
     assert crowd.mailbox.give_up(DEADLINE) == ()
     crowd.give_up([operation])
-    assert "in doubt" in str(crowd.error(gold))
+    assert "effect is unknown" in str(crowd.error(gold))
     assert "hang" in str(crowd.mailbox.view.domains[gold.uuid].problem)
     assert crowd.mailbox.in_doubt(gold.uuid)
     assert not crowd.mailbox.hears(crowd.link, operation)
     crowd.perform(operation, vcpus=64)
-    assert "in doubt" in str(crowd.error(gold))
+    assert "effect is unknown" in str(crowd.error(gold))
     assert crowd.mailbox.view.domains[gold.uuid].vcpus == 1
     assert not crowd.mailbox.in_doubt(gold.uuid)
 

@@ -285,7 +285,7 @@ def test_a_hang_is_given_up_after_its_deadline(scene: Running, clock: FakeClock)
     assert scene.session.given_up == 1
     error = scene.outcome("gold", given.number).error
     assert isinstance(error, Transient)
-    assert "in doubt" in str(error)
+    assert "effect is unknown" in str(error)
 
 
 def test_after_a_hang_that_passed_all_are_known_and_obey(scene: Running, clock: FakeClock) -> None:
