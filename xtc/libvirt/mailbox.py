@@ -440,10 +440,15 @@ def _merged(known: DomainView | None, new: DomainView) -> DomainView:
 
 
 def _instead(dropped: Order | None, order: Order) -> Order:
-    """Return an order that replaces one not begun, with that one's expectation."""
+    """Return an order that replaces one not begun, with what both expect.
+
+    A weight's order carries a pending cap, and a cap's order a pending weight: each may be the
+    first, which must not overwrite a setting that was changed after its original was read.
+    """
     if dropped is None or dropped.domid != order.domid or order.mark is None:
         return order
-    return replace(order, expected=order.expected or dropped.expected)
+    both = {**(dropped.expected or {}), **(order.expected or {})}
+    return replace(order, expected=both or None)
 
 
 def _layout(view: DomainView) -> tuple[object, ...]:

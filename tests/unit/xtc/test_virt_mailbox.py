@@ -520,6 +520,22 @@ def test_a_hand_that_hangs_while_it_opens_its_connection_counts_as_work(idle: Sc
     assert idle.mailbox.longest() == 0.0
 
 
+@pytest.mark.parametrize(
+    ("first", "second"), [({"cap": 68}, {"weight": 256}), ({"weight": 256}, {"cap": 68})]
+)
+def test_a_cap_and_a_weight_in_one_order_are_both_checked(
+    first: dict[str, int], second: dict[str, int]
+) -> None:
+    """A weight's order carried a pending first cap, whose outdated original was not noticed."""
+    scene = Scene()
+    scene.order(1, mark={"cap": 68, "weight": 256}, expected=first)
+    scene.order(2, mark={"cap": 68, "weight": 256}, expected=second)
+    operation = scene.take()
+    assert operation is not None
+    assert operation.order is not None
+    assert operation.order.expected == {"cap": 68, "weight": 256}
+
+
 def test_an_order_not_begun_hands_on_what_it_expected_to_the_cap_that_replaces_it() -> None:
     scene, original = Scene(), {"cap": 0}
     scene.order(1, mark=original, expected=original)
