@@ -228,7 +228,12 @@ class Exercise:
         return {"domid": guest.domid, "interfaces": interfaces}
 
     def crash(self) -> Findings:
-        """Kill the daemon, start another, and release everything."""
+        """Kill the daemon, start another, and release everything.
+
+        With different setpoints, as in `hold`, gold needs more than an equal share of the host: its
+        weight is raised when the daemon is killed. With equal ones it may not be.
+        """
+        self._held("retune", self.high, self.low)
         self.daemon.kill()
         time.sleep(0.5)  # for what libvirtd was doing
         found: Findings = {"left_behind": self._caps(), "weights": self._weights()}
