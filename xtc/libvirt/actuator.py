@@ -97,7 +97,9 @@ class LibvirtActuator:
                 found = self._way.original(view.parameters)
             except KeyError as error:
                 raise self._untold(error) from error
-            parameters = found | dict(view.mark or {})
+            marked = dict(view.mark or {})
+            parameters = found | marked
+            self._captured.was_changed(marked)
             self._captured.original = LibvirtOriginal(self._uuid, self._domid, parameters)
             self._expected = found
         return self._captured.original
@@ -125,7 +127,9 @@ class LibvirtActuator:
 
     def _ordered(self, view: DomainView, parameters: Parameters) -> Order:
         """Order parameters, and the pending weight, since an order replaces the previous one."""
-        mark = self.capture().parameters
+        self.capture()
+        self._captured.was_changed(parameters)
+        mark = self._captured.mark()
         expected, self._expected = self._expected, None  # from now on, the settings may be ours
         every = {**parameters, **self.weights.under_way()}
         order = self._session.order(view, every, self._way.flags, mark=mark, expected=expected)

@@ -75,8 +75,8 @@ class Order:
     parameters: Mapping[str, int]
     flags: int
     mark: Mapping[str, int] | None
-    """The original, set as a mark in its metadata before the cap; None removes the mark after
-    it."""
+    """The originals of what xtc has changed, set as a mark in its metadata before the parameters;
+    None removes the mark after them."""
     expected: Mapping[str, int] | None = None
     """Settings that must still be in force, otherwise nothing is written; None skips the check."""
 

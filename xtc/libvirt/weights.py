@@ -6,7 +6,7 @@ order is repeated without the weight, so that a weight never blocks a cap.
 
 import os
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -37,11 +37,29 @@ def is_unified() -> bool:
     return controller_mount(lines_of(Path("/proc/self/mounts")), "cpu") is None
 
 
-@dataclass
 class Captured:
-    """What a domain had before xtc, for both its cap and its weight."""
+    """What a domain had before xtc, for both its cap and its weight.
 
-    original: LibvirtOriginal | None = None
+    Its mark holds the originals of those parameters only that xtc has changed: an original that
+    turns out to be outdated before the first write must not come back from a mark.
+    """
+
+    def __init__(self, original: LibvirtOriginal | None) -> None:
+        self.original = original
+        self._changed = set() if original is None else set(original.parameters)
+
+    def was_changed(self, parameters: Collection[str]) -> None:
+        """Note parameters that xtc has changed, or is about to."""
+        self._changed.update(parameters)
+
+    def was_not_changed(self, parameter: str) -> None:
+        """Note a parameter that xtc has given up."""
+        self._changed.discard(parameter)
+
+    def mark(self) -> Parameters:
+        """Return the originals of the changed parameters."""
+        assert self.original is not None  # captured before the first order
+        return {k: v for k, v in self.original.parameters.items() if k in self._changed}
 
 
 class DomainWeights:
@@ -123,6 +141,7 @@ class DomainWeights:
         kept = {k: v for k, v in original.parameters.items() if k != self._scale.parameter}
         original, self._fresh = with_fields(original, parameters=kept), False
         self._captured.original = original
+        self._captured.was_not_changed(self._scale.parameter)
         return original
 
     def standing(self, original: Original) -> int | None:
@@ -132,15 +151,14 @@ class DomainWeights:
 
     def write(self, weight: int) -> None:
         """Order a weight, with a pending cap; `read` raises its failure."""
-        original = self._captured.original
-        assert original is not None  # already claimed
         view, pending = self._find(), self._session.pending(self._uuid)
         cap = {} if pending is None else pending.parameters
+        self._captured.was_changed([self._scale.parameter])
         self._order = self._session.order(
             view,
             {**cap, self._scale.parameter: weight},
             self._flags,
-            mark=original.parameters,
+            mark=self._captured.mark(),
             expected=self.expected(),
         )
         self._fresh = False
