@@ -41,7 +41,7 @@ class LibvirtActuator:
         self._uuid, self._domid, self._name = view.uuid, view.domid, view.name
         self._way = way_of(view.name, session.view.driver, spec.scope)
         self._limits = self._way.limits(view.vcpus, os.cpu_count() or 1)
-        self._captured = Captured(original)
+        self._captured = Captured(original, session.new_capture())
         scale = scale_of(session.view.driver, unified=is_unified())
         self.weights = DomainWeights(
             session, scale, self._way.flags, view.uuid, self._view, captured=self._captured
@@ -132,7 +132,14 @@ class LibvirtActuator:
         mark = self._captured.mark()
         expected, self._expected = self._expected, None  # from now on, the settings may be ours
         every = {**parameters, **self.weights.under_way()}
-        order = self._session.order(view, every, self._way.flags, mark=mark, expected=expected)
+        order = self._session.order(
+            view,
+            every,
+            self._way.flags,
+            mark=mark,
+            expected=expected,
+            capture=self._captured.number,
+        )
         self.weights.took_along(order)
         return order
 
@@ -182,7 +189,9 @@ class LibvirtActuator:
         view, capless = self._view(), self._expected or {}
         changed = {k: v for k, v in original.parameters.items() if k not in capless}
         parameters = changed or original.parameters
-        return self._session.order(view, parameters, self._way.flags, mark=None)
+        return self._session.order(
+            view, parameters, self._way.flags, mark=None, capture=self._captured.number
+        )
 
     def _cap(self, parameters: Parameters, view: DomainView) -> CapFraction | None:
         try:

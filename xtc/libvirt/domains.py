@@ -79,6 +79,8 @@ class Order:
     None removes the mark after them."""
     expected: Mapping[str, int] | None = None
     """Settings that must still be in force, otherwise nothing is written; None skips the check."""
+    capture: int = 0
+    """Number of the capture whose originals it relies on: orders of one capture fail together."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,9 @@ class Mailbox:
         """Abandoned and not returned: such an operation may still take effect."""
         self._quarantine = Quarantine()
         self._outcomes: dict[str, Outcome] = {}
+        self._outdated: dict[str, Outcome] = {}
+        """By domain, the last order that found its original changed: no other of its capture may
+        be carried out, even if it comes before the loop knows."""
         self._describe: dict[str, None] = {}
         self._asked: dict[str, Seconds] = {}
         """Domains to poll, with the instant of the request."""
@@ -79,7 +82,10 @@ class Mailbox:
     def post(self, order: Order) -> None:
         """Queue an order; it replaces one for the same domain that has not begun."""
         with self._changed:
-            if order.uuid in self.view.domains:
+            outdated = self._outdated.get(order.uuid)
+            if outdated is not None and _relies_on(order, outdated.order):
+                self._settle_outdated(order, outdated)
+            elif order.uuid in self.view.domains:
                 self._orders[order.uuid] = _instead(self._orders.get(order.uuid), order)
             else:
                 self._fail(order, self.view.problem or Gone(order.uuid, "no such domain"))
@@ -298,6 +304,7 @@ class Mailbox:
         """Forget domains that are gone, after every loop could read the outcome of its order."""
         self._quarantine.keep(kept)
         self._outcomes = {uuid: one for uuid, one in self._outcomes.items() if uuid in kept}
+        self._outdated = {uuid: one for uuid, one in self._outdated.items() if uuid in kept}
 
     def take(self, link: object, patience: Seconds) -> Operation | None:
         """Wait for a domain that needs an operation, and take it; None if there is none."""
@@ -370,7 +377,7 @@ class Mailbox:
             del self._operations[uuid]
             self._note_answer(uuid, begun)
             if outcome is not None:
-                self._outcomes[uuid] = self._with_next(outcome)
+                self._note_outcome(outcome)
             self._lost_sight = self._lost_sight or view.domid != operation.known.domid
             present = self.view.domains.get(uuid)
             if present is not None and present.domid == operation.known.domid:
@@ -380,20 +387,30 @@ class Mailbox:
             self._changed.notify_all()
             return True
 
-    def _with_next(self, outcome: Outcome) -> Outcome:
-        """Return the outcome of an order; an overtaken one also fails the next.
-
-        The next one relies on the same outdated original: a cap would overwrite a foreign change,
-        and a release has nothing of ours to undo.
-        """
+    def _note_outcome(self, outcome: Outcome) -> None:
+        """Publish the outcome of an order; an overtaken one also ends the next of its capture."""
+        uuid = outcome.order.uuid
+        self._outcomes[uuid] = outcome
         if not isinstance(outcome.error, Overtaken):
-            return outcome
-        following = self._orders.get(outcome.order.uuid)
-        if following is None or following.domid != outcome.order.domid:
-            return outcome
-        del self._orders[following.uuid]
-        error = None if following.mark is None else outcome.error
-        return replace(outcome, order=following, error=error)
+            return
+        self._outdated[uuid] = outcome
+        following = self._orders.get(uuid)
+        if following is not None and _relies_on(following, outcome.order):
+            self._settle_outdated(self._orders.pop(uuid), outcome)
+
+    def _settle_outdated(self, order: Order, outdated: Outcome) -> None:
+        """End an order whose original turned out to be outdated, before it is carried out.
+
+        A cap would overwrite a foreign change; a release restores what was not found changed.
+        """
+        found = outdated.order.expected or {}
+        left = {key: value for key, value in order.parameters.items() if key not in found}
+        if order.mark is not None:
+            self._outcomes[order.uuid] = Outcome(order, outdated.error, _NO_TIME)
+        elif left and order.uuid in self.view.domains:
+            self._orders[order.uuid] = replace(order, parameters=left)
+        else:
+            self._outcomes[order.uuid] = Outcome(order, None, _NO_TIME)
 
     def _note_answer(self, uuid: str, begun: Seconds) -> None:
         """Time an answer; a slow domain must not make polls of all others earlier."""
@@ -449,6 +466,11 @@ def _instead(dropped: Order | None, order: Order) -> Order:
         return order
     both = {**(dropped.expected or {}), **(order.expected or {})}
     return replace(order, expected=both or None)
+
+
+def _relies_on(order: Order, outdated: Order) -> bool:
+    """Whether an order relies on the same originals as one that found them changed."""
+    return (order.domid, order.capture) == (outdated.domid, outdated.capture)
 
 
 def _layout(view: DomainView) -> tuple[object, ...]:

@@ -111,6 +111,10 @@ class Session:
         self.given_up += 1
         self.start()
 
+    def new_capture(self) -> int:
+        """Return a number for the capture of a domain's originals."""
+        return next(self._numbers)
+
     def order(
         self,
         view: DomainView,
@@ -119,10 +123,11 @@ class Session:
         *,
         mark: Mapping[str, int] | None,
         expected: Mapping[str, int] | None = None,
+        capture: int = 0,
     ) -> Order:
         """Order parameters for a run of a domain, replacing an order not begun."""
         number, values = next(self._numbers), dict(parameters)
-        order = Order(number, view.uuid, view.domid, values, flags, mark, expected)
+        order = Order(number, view.uuid, view.domid, values, flags, mark, expected, capture)
         self._mailbox.post(order)
         return order
 

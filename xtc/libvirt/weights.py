@@ -44,8 +44,8 @@ class Captured:
     turns out to be outdated before the first write must not come back from a mark.
     """
 
-    def __init__(self, original: LibvirtOriginal | None) -> None:
-        self.original = original
+    def __init__(self, original: LibvirtOriginal | None, number: int) -> None:
+        self.original, self.number = original, number
         self._changed = set() if original is None else set(original.parameters)
 
     def was_changed(self, parameters: Collection[str]) -> None:
@@ -142,6 +142,7 @@ class DomainWeights:
         original, self._fresh = with_fields(original, parameters=kept), False
         self._captured.original = original
         self._captured.was_not_changed(self._scale.parameter)
+        self._captured.number = self._session.new_capture()
         return original
 
     def standing(self, original: Original) -> int | None:
@@ -160,6 +161,7 @@ class DomainWeights:
             self._flags,
             mark=self._captured.mark(),
             expected=self.expected(),
+            capture=self._captured.number,
         )
         self._fresh = False
 

@@ -7,7 +7,7 @@ from fake_guest import Driver, FakeLibvirtError
 from virt_scenes import HALF, SET, THIRD, ActuatorScene
 
 from common.units import CapFraction, Seconds
-from xtc.errors import ActuatorError, Denied, Gone, Permanent, Transient, Unsupported
+from xtc.errors import ActuatorError, Denied, Gone, Overtaken, Permanent, Transient, Unsupported
 from xtc.libvirt.actuator import SLOW_S
 from xtc.libvirt.domains import Order
 from xtc.libvirt.metadata import URI, mark_of
@@ -101,6 +101,23 @@ def test_a_cap_is_reported_from_its_order_on_and_written_later(any_scene: Actuat
     assert any_scene.actuator.settle()
     any_scene.look()
     assert any_scene.actuator.applied() == ordered
+
+
+def test_a_cap_that_follows_one_that_was_overtaken_is_not_written_unless_it_is_read_again(
+    any_scene: ActuatorScene,
+) -> None:
+    """A cap that alternates is set twice in a period, and its outcome is read once."""
+    any_scene.actuator.capture()
+    part = "global" if any_scene.spec.scope == "machine" else "vcpu"
+    foreign = {"cap": 60} if any_scene.host.driver == "Xen" else {f"{part}_quota": 60_000}
+    any_scene.gold.parameters |= foreign
+    for cap in (HALF, THIRD):
+        any_scene.actuator.apply(cap)
+        any_scene.work()
+    with pytest.raises(Overtaken):
+        any_scene.actuator.settle()
+    assert any_scene.gold.parameters.items() >= foreign.items()
+    assert any_scene.mark() is None
 
 
 def test_a_cap_is_marked_with_the_original(any_scene: ActuatorScene) -> None:

@@ -564,6 +564,43 @@ def test_an_order_that_was_overtaken_takes_the_next_along(scene: Scene, release:
     assert scene.mailbox.pending(GOLD.uuid) is None
 
 
+def overtake(scene: Scene, **first: object) -> None:
+    """Have an order find its original changed; nobody has read that yet."""
+    scene.order(1, **{"mark": {"cap": 67}, "expected": {"cap": 67}, "capture": 7} | first)
+    operation = scene.take()
+    assert operation is not None
+    assert operation.order is not None
+    overtaken = Outcome(operation.order, Overtaken("gold", "changed just now"), Seconds(0.1))
+    scene.mailbox.visited(scene.link, operation, operation.known, overtaken)
+
+
+def test_an_order_posted_before_the_loop_reads_that_it_was_overtaken_fails_too(
+    scene: Scene,
+) -> None:
+    """As when a cap alternates: its second half comes between two ticks."""
+    overtake(scene)
+    scene.order(2, mark={"cap": 67}, capture=7)
+    assert scene.mailbox.pending(GOLD.uuid) is None
+    assert isinstance(scene.error(), Overtaken)
+
+
+def test_an_order_that_relies_on_originals_read_again_is_carried_out(scene: Scene) -> None:
+    overtake(scene)
+    assert scene.order(2, mark={"cap": 0}, capture=8) == scene.mailbox.pending(GOLD.uuid)
+
+
+def test_a_release_after_an_overtaken_order_restores_what_was_not_found_changed(
+    scene: Scene,
+) -> None:
+    overtake(scene)
+    scene.order(2, parameters={"cap": 67, "weight": 256}, capture=7)
+    pending = scene.mailbox.pending(GOLD.uuid)
+    assert pending is not None
+    assert pending.parameters == {"weight": 256}
+    scene.order(3, capture=7)
+    assert scene.error() is None
+
+
 def test_a_release_expects_nothing() -> None:
     scene, original = Scene(), {"cap": 0}
     scene.order(1, mark=original, expected=original)
