@@ -5,7 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
-from xco.simulate.arrays import Flags, Floats
+from xco.arrays import Flags, Floats
 from xco.simulate.fill import equal_shares
 from xco.simulate.routes import Routes
 

@@ -5,7 +5,7 @@ from time import perf_counter
 
 import numpy as np
 
-from xco.simulate.arrays import Floats, Indices, sums
+from xco.arrays import Floats, Indices, sums
 from xco.simulate.messages import Messages
 from xco.simulate.ports import Ports
 from xco.simulate.results import Result

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from xco.simulate.arrays import Flags, Floats
+from xco.arrays import Flags, Floats
 from xco.simulate.routes import Routes
 
 

@@ -4,7 +4,7 @@ from time import perf_counter_ns
 
 import numpy as np
 
-from xco.simulate.arrays import Flags, Floats
+from xco.arrays import Flags, Floats
 from xco.simulate.fill import max_min
 from xco.simulate.routes import Routes
 from xco.simulate.timeslices import Timeslices

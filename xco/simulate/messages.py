@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from xco.simulate.arrays import Floats
+from xco.arrays import Floats
 
 LEAST = 1e-300
 """Lower limit of a chance before taking its logarithm."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from xco.simulate.arrays import Floats, Indices, sums
+from xco.arrays import Floats, Indices, sums
 from xco.simulate.traffic import Traffic
 
 

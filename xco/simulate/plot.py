@@ -2,13 +2,9 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from xco.errors import ConfigError
+from xco.figures import figure_class, save
 from xco.simulate.results import Result
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def plot_runs(results: Sequence[Result], path: Path) -> None:
@@ -17,8 +13,7 @@ def plot_runs(results: Sequence[Result], path: Path) -> None:
     Raises:
         ConfigError: matplotlib is not installed, or the file cannot be written.
     """
-    figure_class = _matplotlib()
-    figure = figure_class(figsize=(9, 5), layout="constrained")
+    figure = figure_class()(figsize=(9, 5), layout="constrained")
     axes = figure.subplots()
     for result in results:
         series, name = result.series, result.strategy
@@ -30,7 +25,7 @@ def plot_runs(results: Sequence[Result], path: Path) -> None:
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
     axes.legend()
-    _save(figure, path)
+    save(figure, path)
 
 
 def plot_losses(results: Sequence[Result], path: Path) -> None:
@@ -39,7 +34,7 @@ def plot_losses(results: Sequence[Result], path: Path) -> None:
     Raises:
         ConfigError: matplotlib is not installed, or the file cannot be written.
     """
-    figure = _matplotlib()(figsize=(8, 5), layout="constrained")
+    figure = figure_class()(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
     for strategy in dict.fromkeys(result.strategy for result in results):
         of_it = [result for result in results if result.strategy == strategy]
@@ -51,24 +46,7 @@ def plot_losses(results: Sequence[Result], path: Path) -> None:
     axes.set_ylim(0, 100)
     axes.grid(alpha=0.3)
     axes.legend()
-    _save(figure, path)
-
-
-def _matplotlib() -> "type[Figure]":
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415  only plots need it
-    except ImportError as error:
-        fix = "pip install matplotlib"
-        raise ConfigError("", "--plot", "matplotlib is not installed", fix) from error
-    return Figure
-
-
-def _save(figure: "Figure", path: Path) -> None:
-    try:
-        figure.savefig(path, dpi=110)
-    except (OSError, ValueError) as error:
-        fix = "name a file ending in .png or .svg in a folder that can be written"
-        raise ConfigError("", "--plot", f"{path}: {error}", fix) from error
+    save(figure, path)
 
 
 def _gigabits(rates: Sequence[float]) -> list[float]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from xco.simulate.arrays import Floats, sums
+from xco.arrays import Floats, sums
 from xco.simulate.routes import Routes, Stage
 
 

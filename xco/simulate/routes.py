@@ -6,7 +6,7 @@ from itertools import chain
 
 import numpy as np
 
-from xco.simulate.arrays import Floats, Indices, sums
+from xco.arrays import Floats, Indices, sums
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Creates the coordination of a scenario."""
 
+from xco.arrays import Floats
 from xco.scheduler.native import NativeScheduler
 from xco.scheduler.reference import PublishedScheduler
-from xco.simulate.arrays import Floats
 from xco.simulate.coordination import Coordination, RateLimits, Uncoordinated
 from xco.simulate.hybrid import Hybrid
 from xco.simulate.pairs import pairs

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from xco.simulate.arrays import Floats, Indices
+from xco.arrays import Floats, Indices
 from xco.simulate.coordination import Coordination
 from xco.simulate.messages import Messages
 from xco.simulate.ports import Passage, Ports

@@ -5,8 +5,8 @@ from time import perf_counter_ns
 
 import numpy as np
 
+from xco.arrays import Flags, Floats, Indices
 from xco.scheduler.reference import Grant, Scheduler
-from xco.simulate.arrays import Flags, Floats, Indices
 from xco.simulate.pairs import Pairs
 
 NO_PAIR = -1

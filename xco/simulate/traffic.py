@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from xco.arrays import Flags, Floats, Indices
 from xco.errors import ConfigError
-from xco.simulate.arrays import Flags, Floats, Indices
 from xco.topology.graph import Topology
 
 GREEDY = float("inf")

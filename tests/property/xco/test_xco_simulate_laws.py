@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.examples import part
 
+from xco.arrays import Floats
 from xco.simulate import Result, Scenario, run
-from xco.simulate.arrays import Floats
 from xco.simulate.coordination import RateLimits
 from xco.simulate.engine import emitted
 from xco.simulate.fill import equal_shares, max_min

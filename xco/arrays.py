@@ -1,4 +1,4 @@
-"""The arrays of the simulator, and the sum that it uses throughout."""
+"""The arrays of the simulators, and the sum that they use throughout."""
 
 import numpy as np
 from numpy.typing import NDArray
