@@ -91,6 +91,7 @@ BENCHMARKS: Final = (
         )
     ),
     Benchmark("xco.controller.simulation", "--only small"),
+    Benchmark("xco.dumbbell", "--phase 0.2"),
 )
 
 

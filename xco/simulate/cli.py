@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from xco.simulate.dumbbell.cli import refuse_without, simulate_dumbbell
 from xco.simulate.engine import run
 from xco.simulate.options import Options, load_options, overridden, scenario_of
 from xco.simulate.plot import plot_runs
@@ -37,7 +38,10 @@ def simulate(
     rate: Annotated[str | None, typer.Option(help="What each UDP sender offers.")] = None,
     strategy: Annotated[
         list[str] | None,
-        typer.Option(help="uncoordinated, rate, timeslice, hybrid; several are compared."),
+        typer.Option(
+            help="uncoordinated, rate, timeslice, hybrid; with --dumbbell also static, gcc, "
+            "hygenicc; several are compared."
+        ),
     ] = None,
     policy: Annotated[str | None, typer.Option(help="published or fair.")] = None,
     engine: Annotated[str | None, typer.Option(help="native or python.")] = None,
@@ -46,16 +50,47 @@ def simulate(
     slice_: Annotated[str | None, typer.Option("--slice", help="A timeslice, such as 2ms.")] = None,
     buffer: Annotated[str | None, typer.Option(help="A port's buffer, such as 128KB.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of random traffic and phases.")] = None,
+    dumbbell: Annotated[
+        bool,
+        typer.Option(
+            "--dumbbell", help="The paper's SDN-GCC: one marking port, a tagged TCP sender."
+        ),
+    ] = False,
+    law: Annotated[
+        str | None, typer.Option(help="Of gcc and hygenicc: fair, published, by-bytes.")
+    ] = None,
+    competitors: Annotated[str | None, typer.Option(help="udp, tcp, ecn or dctcp.")] = None,
+    tagged: Annotated[str | None, typer.Option(help="The tagged sender's transport.")] = None,
+    delay: Annotated[str | None, typer.Option(help="Of the control loop, such as 5ms.")] = None,
+    foreign: Annotated[
+        float | None, typer.Option(help="Uncontrolled load in the second phase: 0.3 of the link.")
+    ] = None,
+    bottleneck: Annotated[
+        str | None, typer.Option(help="last: the receiver's own link; or core.")
+    ] = None,
+    believed: Annotated[
+        float | None, typer.Option(help="What controllers take for the capacity: 1.2 times it.")
+    ] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the course of the run.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Simulate a topology slot by slot: loss, utilisation, fairness, decisions per second."""
+    own: dict[str, Any] = {
+        "law": law, "competitors": competitors, "tagged": tagged, "delay": delay,
+        "foreign": foreign, "bottleneck": bottleneck, "believed": believed,
+    }  # fmt: skip
+    if not dumbbell:
+        refuse_without(own)
     options, listed = (Options(), ()) if scenario is None else load_options(scenario)
     given: dict[str, Any] = {
         "hosts": hosts, "rows": rows, "topology": topology, "setup": setup, "senders": senders,
         "tcp": tcp, "traffic": traffic, "rate": rate, "policy": policy, "engine": engine,
         "seconds": seconds, "slot": slot, "slice": slice_, "buffer": buffer, "seed": seed,
     }  # fmt: skip
+    if dumbbell:
+        given |= {"scenario": scenario}
+        simulate_dumbbell(given | own, strategy or ["uncoordinated", "gcc"], plot, json=json)
+        return
     results = []
     for name in strategy or [options.strategy]:
         chosen = overridden(options, given | {"strategy": name})

@@ -1,0 +1,1 @@
+"""The dumbbell of the SDN-GCC paper: one marking port, several senders, rates that arrive late."""
