@@ -49,6 +49,9 @@ def simulate(
     slot: Annotated[str | None, typer.Option(help="The simulator's step, such as 200us.")] = None,
     slice_: Annotated[str | None, typer.Option("--slice", help="A timeslice, such as 2ms.")] = None,
     buffer: Annotated[str | None, typer.Option(help="A port's buffer, such as 128KB.")] = None,
+    edge: Annotated[
+        str | None, typer.Option(help="Hosts' links in set-ups; the dumbbell's port.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Of random traffic and phases.")] = None,
     dumbbell: Annotated[
         bool,
@@ -85,7 +88,8 @@ def simulate(
     given: dict[str, Any] = {
         "hosts": hosts, "rows": rows, "topology": topology, "setup": setup, "senders": senders,
         "tcp": tcp, "traffic": traffic, "rate": rate, "policy": policy, "engine": engine,
-        "seconds": seconds, "slot": slot, "slice": slice_, "buffer": buffer, "seed": seed,
+        "seconds": seconds, "slot": slot, "slice": slice_, "buffer": buffer, "edge": edge,
+        "seed": seed,
     }  # fmt: skip
     if dumbbell:
         given |= {"scenario": scenario}
