@@ -18,7 +18,8 @@ def replace_file(path: Path, content: bytes, *, durable: bool = False, mode: int
         mode: of the file, before the umask.
 
     Raises:
-        OSError: it cannot be written; the old content stays.
+        OSError: it cannot be written, and the old content stays; or the new one is in place, but
+            may not survive a power failure.
     """
     new = path.with_name(f"{path.name}.{os.getpid()}.new")
     try:
