@@ -13,11 +13,12 @@ ARROWS: Final[Mapping[str, frozenset[str]]] = {
     "common": frozenset(),
     "scheduler": frozenset(),
     "qdisc": frozenset({"common"}),
+    "shim": frozenset({"common"}),
     "controller/engine": frozenset({"common", "scheduler"}),
     "controller": frozenset({"common", "controller/engine", "qdisc/maps.h"}),
     "coordinator/engine": frozenset({"common", "qdisc"}),
     "coordinator": frozenset({"common", "coordinator/engine", "qdisc"}),
-    "tools": frozenset({"common", "scheduler"}),
+    "tools": frozenset({"common", "scheduler", "shim"}),
 }
 """Folders, each with the folders and files of others that it may include."""
 INCLUDE: Final = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)

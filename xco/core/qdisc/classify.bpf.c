@@ -52,8 +52,8 @@ struct sk_buff {
 
 const volatile struct xco_classify_terms terms SEC(".rodata.terms") = {0};
 
+#include "common/packet.bpf.h"
 #include "qdisc/pace.bpf.h"
-#include "qdisc/packet.bpf.h"
 
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -148,7 +148,7 @@ static __always_inline __u32 queue_of(struct __sk_buff *skb) {
     if (skb->len - packet.offset < terms.small_bytes) {
         return NO_QUEUE;
     }
-    __u32 host = packet.to[0] & 1 ? NO_HOST : host_of(skb, &packet); /* a group is not a host */
+    __u32 host = packet.to[0] & 1 ? NO_HOST : host_of(skb, &packet, TO); /* a group is not a host */
     return host == NO_HOST ? XCO_QUEUE_OUTSIDE : queue_to(host, skb->wire_len);
 }
 

@@ -1,12 +1,17 @@
-/* A packet's class, and the host of its destination. */
-#ifndef XCO_QDISC_PACKET_BPF_H
-#define XCO_QDISC_PACKET_BPF_H
+/* A packet's addresses, and the hosts that they belong to. */
+#ifndef XCO_COMMON_PACKET_BPF_H
+#define XCO_COMMON_PACKET_BPF_H
 
 #define NO_HOST 0xffffffffu
 #define VLAN_ID 0x0fffu
 #define MAC_BYTES 6
-#define IP_TO 16   /* offset of the destination's address in a header */
-#define IP6_TO 24
+
+/* Which address of a packet: offsets in its headers. */
+struct side {
+    __u32 mac, ip, ip6;
+};
+#define TO ((struct side){0, 16, 24})
+#define FROM ((struct side){6, 12, 8})
 
 /* Kinds of addresses that may exist: others need no look-up. */
 __u32 kinds SEC(".data.kinds") = 0;
@@ -23,7 +28,7 @@ struct {
 struct packet {
     __u16 vlan, protocol;
     __u32 offset; /* of the data after Ethernet and its tags */
-    __u8 to[MAC_BYTES];
+    __u8 to[MAC_BYTES]; /* the destination's */
 };
 
 /* Reads Ethernet and up to two tags; a tag that the device would add is in the packet's
@@ -73,10 +78,13 @@ static __always_inline __u32 host_at(struct xco_place *place, __u16 vlan) {
     return host ? *host : NO_HOST;
 }
 
-/* Returns the host that a packet goes to: its MAC's, else its IP address's. */
-static __always_inline __u32 host_of(struct __sk_buff *skb, const struct packet *packet) {
+/* Returns the host that a packet goes to or comes from: its MAC's, else its IP address's. */
+static __always_inline __u32 host_of(struct __sk_buff *skb, const struct packet *packet,
+                                     const struct side side) {
     struct xco_place place = {.kind = XCO_PLACE_MAC};
-    __builtin_memcpy(place.address, packet->to, MAC_BYTES);
+    if (bpf_skb_load_bytes(skb, side.mac, place.address, MAC_BYTES) < 0) {
+        return NO_HOST;
+    }
     __u32 host = host_at(&place, packet->vlan);
     if (host != NO_HOST) {
         return host;
@@ -84,11 +92,11 @@ static __always_inline __u32 host_of(struct __sk_buff *skb, const struct packet 
     place = (struct xco_place){.kind = XCO_PLACE_IP};
     if (packet->protocol == ETH_P_IP) {
         place.address[10] = place.address[11] = 0xff;
-        if (bpf_skb_load_bytes(skb, packet->offset + IP_TO, place.address + 12, 4) < 0) {
+        if (bpf_skb_load_bytes(skb, packet->offset + side.ip, place.address + 12, 4) < 0) {
             return NO_HOST;
         }
     } else if (packet->protocol != ETH_P_IPV6 ||
-               bpf_skb_load_bytes(skb, packet->offset + IP6_TO, place.address, 16) < 0) {
+               bpf_skb_load_bytes(skb, packet->offset + side.ip6, place.address, 16) < 0) {
         return NO_HOST;
     }
     return host_at(&place, packet->vlan);
