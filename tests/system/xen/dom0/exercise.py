@@ -26,7 +26,7 @@ SETTLING, WATCHED, FREE, LATEST = 8, 10, 4, 20
 HIGH, LOW = 0.4, 0.16
 """Setpoints, as parts of what a guest forwards uncapped: dom0 takes host CPU from both later."""
 WEIGHTY: Final = 0.65
-"""A setpoint that takes more than an equal share of the CPU, on a fast machine too."""
+"""A part that takes more than an equal share of the CPU, on a fast machine too."""
 ORIGINAL_CAP: Final = 95
 """What somebody gave the second guest before xtc came: a release must put that back."""
 ORIGINAL_WEIGHT: Final = 300
@@ -73,6 +73,8 @@ class Exercise:
         self.samples = Samples(OUT)
         self.daemon = Daemon(self.names, PERIOD_S, self.samples)
         self.high = self.low = 0.0
+        self.free = 0.0
+        """What gold forwards uncapped, once it is warm: in the first flood it is not."""
 
     def discover(self) -> Findings:
         """Start both guests, ask xtc what it would control, and start the daemon."""
@@ -163,6 +165,7 @@ class Exercise:
         answer = self._release(command, "gold")
         cap = self.gold.cap
         seen = self._watched(["gold"], FREE)
+        self.free = seen["gold"]["throughput_pps"]
         return {"answer": answer, "cap": cap, "seen": seen, "setpoint_pps": self.high}
 
     def _hold(self, *names: str) -> None:
@@ -235,7 +238,7 @@ class Exercise:
         Gold needs more than an equal share of the host: its weight is raised when the daemon is
         killed.
         """
-        self._held("retune", self.high * WEIGHTY / HIGH, self.low)
+        self._held("retune", WEIGHTY * self.free, self.low)
         self.daemon.kill()
         time.sleep(0.5)  # for what libvirtd was doing
         found: Findings = {"left_behind": self._caps(), "weights": self._weights()}
