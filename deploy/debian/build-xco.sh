@@ -34,7 +34,7 @@ install -m 644 xco/core/xco_core/__init__.py $WORK/core/libxcosched.so "$CORE"
 install -m 755 $WORK/core/xco-controller $WORK/core/xco-coordinator "$CORE"
 strip --strip-unneeded "$CORE/libxcosched.so"
 strip "$CORE/xco-controller" "$CORE/xco-coordinator"
-install -m 644 $WORK/core/gate_classify.bpf.o "$CORE"
+install -m 644 $WORK/core/gate_classify.bpf.o $WORK/core/shim.bpf.o "$CORE"
 
 # 2. xco and its libraries: exactly those of the lock file, for the system's Python.
 $BIN/python -m deploy.locked requirements.lock lease >$WORK/requirements.txt

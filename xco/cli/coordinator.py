@@ -61,12 +61,13 @@ def check(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
     gate.check(settings.table.interface, coordinator.needed(settings))
     found["classifier"], problem = coordinator.classifier(settings)
     found["gates"], no_edt = coordinator.gates(settings)
+    found["marks"] = coordinator.marks(settings)
     if json:
         print_json(found)
     else:
         words = (
             "{file}: no mistake found; {host} on {interface}, {rate}, classified by {classifier}, "
-            "gates: {gates}"
+            "gates: {gates}, congestion marks: {marks}"
         )
         typer.echo(words.format(**found))
     if no_edt:

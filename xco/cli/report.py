@@ -13,6 +13,7 @@ from xco.cli.status import Machine
 from xco.cli.top import FlowRow, Frame, HostRow
 
 HOST_HEADINGS = ("host", "mode", "backlog", "flows", "granted", "of time", "rate", "slices/s")
+SOURCE_HEADINGS = ("from", "packets", "bytes", "met congestion")
 FLOW_HEADINGS = ("source", "destination", "host", "backlog", "granted", "rate")
 Histories = dict[tuple[str, ...], list[float]]
 HISTORY = 20
@@ -76,6 +77,17 @@ def _coordinator(found: dict[str, Any]) -> Iterator[str | Table]:
     )
     if found["flows"]:
         yield table(FLOW_HEADINGS[:-1], map(_flow_now, found["flows"]), left=3)
+    if found["sources"]:
+        yield table(SOURCE_HEADINGS, map(_source, found["sources"]), left=1)
+
+
+def _source(row: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        row["host"] or "other",
+        str(row["packets"]),
+        short_size(row["bytes"]),
+        f"{row['marks'] / row['packets']:.2%}",
+    )
 
 
 def _obeys(found: dict[str, Any]) -> str:

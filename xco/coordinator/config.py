@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from xco.coordinator.timing import Timing
-from xco.core_files import CLASSIFIER, find
+from xco.core_files import CLASSIFIER, SHIM, find
 from xco.errors import ConfigError, UnitError
 from xco.tables import Format, converted, read_tables
 from xco.topology.file import TopologyFile, load_file
@@ -36,6 +36,7 @@ _FORM: Final = Format(
         "outside_share": "a share of the link above 0 and at most 1",
         "classifier": '"auto", "bpf" or "u32"',
         "gates": '"tbf", "edt" or "auto"',
+        "marks": '"off", "hide" or "keep"',
         "fallback": '"safe" or "open"',
         "pace": "a share of what is granted, above 0.5 and at most 1",
     }
@@ -69,6 +70,9 @@ class CoordinatorTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     """What classifies packets: a BPF program, u32 filters, or whichever the kernel supports."""
     gates: Literal["tbf", "edt", "auto"] = "tbf"
     """Token buckets; departure times, which keep rates but no timeslices; or these if possible."""
+    marks: Literal["off", "hide", "keep"] = "off"
+    """Congestion marks (ECN) of incoming packets: ignored; counted by source and hidden from VMs;
+    or counted and kept."""
     fallback: Literal["safe", "open"] = "safe"
     """Without a controller: shares that cannot congest a link, or the full line rate."""
     newcomer_queue: str = "256KB"
@@ -125,6 +129,11 @@ class CoordinatorConfig(msgspec.Struct, frozen=True, kw_only=True):
     def statistics(self) -> Path:
         """File where the loop publishes."""
         return Path(self.table.runtime_dir, f"coordinator-{self.table.interface}.statistics")
+
+    @property
+    def marks_file(self) -> Path:
+        """File where the loop publishes marks by source."""
+        return Path(self.table.runtime_dir, f"coordinator-{self.table.interface}.marks")
 
     @property
     def plain_file(self) -> Path:
@@ -238,6 +247,10 @@ def _lines(config: CoordinatorConfig) -> Iterator[str]:
     yield f"outside_bps {round(config.line_bps * table.outside_share)}"
     if table.classifier != "u32" and (classifier := find(CLASSIFIER)):
         yield f"classifier {classifier}"
+    if table.marks != "off" and (shim := find(SHIM)):
+        yield f"shim {shim}"
+        yield f"shim_keep {int(table.marks == 'keep')}"
+        yield f"marks {config.marks_file}"
     yield f"fallback_open {int(table.fallback == 'open')}"
     yield f"classifier_needed {int(table.classifier == 'bpf')}"
     yield f"edt {int(table.gates != 'tbf' and table.classifier != 'u32')}"

@@ -15,7 +15,7 @@ import structlog
 from xco.coordinator import gate
 from xco.coordinator.config import CoordinatorConfig, plain
 from xco.coordinator.status import Served, running_pid
-from xco.core_files import CLASSIFIER, find, program
+from xco.core_files import CLASSIFIER, SHIM, find, program
 from xco.errors import ConfigError, CoreError, Denied, GateError, Gone, Unsupported
 from xco.protocol.keys import read_host_keys
 
@@ -38,6 +38,7 @@ def run(config: CoordinatorConfig) -> None:
     """
     check_key(config)
     gate.check(config.table.interface, needed(config))
+    marks(config)
     command = [str(program(PROGRAM)), str(_written(config))]
     with Served(config):
         code, last = _coordinated(config, command)
@@ -75,6 +76,20 @@ def gates(config: CoordinatorConfig) -> tuple[str, str]:
         fix = 'load the module sch_fq, or write coordinator.gates = "tbf"'
         raise Unsupported(config.table.interface, f"no times of departure: {problem}", fix)
     return ("tbf", problem) if problem else ("edt", "")
+
+
+def marks(config: CoordinatorConfig) -> str:
+    """Return what happens to congestion marks here: "off", "hide" or "keep".
+
+    Raises:
+        Unsupported: the settings ask for counts, and the program for them is not built. Whether the
+            kernel takes it, the loop finds out when it attaches it.
+    """
+    if config.table.marks != "off" and find(SHIM) is None:
+        fix = 'install clang and build the core again, or write coordinator.marks = "off"'
+        problem = f"no program counts congestion marks: {SHIM} is not built"
+        raise Unsupported(config.table.interface, problem, fix)
+    return config.table.marks
 
 
 def needed(config: CoordinatorConfig) -> tuple[str, ...]:

@@ -60,6 +60,17 @@ class FlowStatus:
 
 
 @dataclass(frozen=True)
+class SourceStatus:
+    """What came from one host since the loop began; `host` is None for all others together."""
+
+    host: str | None
+    packets: int
+    bytes: int
+    marks: int
+    """Of the packets, those that met congestion on the way (ECN)."""
+
+
+@dataclass(frozen=True)
 class CoordinatorStatus:
     """The state of a coordinator; `counters` are its numbers as published."""
 
@@ -70,6 +81,8 @@ class CoordinatorStatus:
     epoch: int
     flows: tuple[FlowStatus, ...]
     counters: dict[str, int]
+    sources: tuple[SourceStatus, ...] = ()
+    """Where congestion marks are counted."""
 
 
 def status(config: CoordinatorConfig) -> CoordinatorStatus:
@@ -85,8 +98,9 @@ def status(config: CoordinatorConfig) -> CoordinatorStatus:
     values["clock_offset_ns"] = _signed(values["clock_offset_ns"])
     flows = tuple(_flows(config, snapshot)) if running else ()
     joined = running and bool(values["joined"])
+    sources = tuple(_sources(config)) if running and config.table.marks != "off" else ()
     return CoordinatorStatus(
-        config.table.interface, mode, running, joined, values["epoch"], flows, values
+        config.table.interface, mode, running, joined, values["epoch"], flows, values, sources
     )
 
 
@@ -114,6 +128,18 @@ def _flows(config: CoordinatorConfig, snapshot: Snapshot) -> Iterator[FlowStatus
             row["sent_bytes"],
             row["backlog_bytes"],
         )
+
+
+def _sources(config: CoordinatorConfig) -> Iterator[SourceStatus]:
+    """Yield what the loop counts of each host; nothing while it does not."""
+    try:
+        snapshot = read_statistics(config.marks_file)
+    except ControllerError:
+        return
+    hosts = config.topology.hosts
+    for row in snapshot.rows:
+        name = None if row["host"] == CONTROLLER else hosts[row["host"]].name
+        yield SourceStatus(name, row["packets"], row["bytes"], row["marks"])
 
 
 def _address(high: int, low: int) -> str:
@@ -151,6 +177,23 @@ class Metrics(Collector):
                 family = kind(f"xco_coordinator_{key}", f"{key} of the loop.", labels=labels)
                 family.add_metric(interface, value)
                 yield family
+        yield from _of_sources(report)
+
+
+def _of_sources(report: CoordinatorStatus) -> Iterator[Metric]:
+    """Yield the counters by source, the label being "other" for all that are not listed."""
+    helps = {
+        "packets": "Packets that came from a source.",
+        "bytes": "Bytes that came from a source.",
+        "marks": "Packets from a source that met congestion (ECN).",
+    }
+    for key, text in helps.items():
+        family = CounterMetricFamily(
+            f"xco_coordinator_source_{key}", text, labels=["interface", "source"]
+        )
+        for source in report.sources:
+            family.add_metric([report.interface, source.host or "other"], getattr(source, key))
+        yield family
 
 
 class Served:

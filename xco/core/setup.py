@@ -9,7 +9,7 @@ from setuptools.command.build import build
 from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).parent
-BUILT = ("libxcosched.so", "xco-controller", "xco-coordinator", "gate_classify.bpf.o")
+BUILT = ("libxcosched.so", "xco-controller", "xco-coordinator", "gate_classify.bpf.o", "shim.bpf.o")
 
 
 class BuildCore(Command):

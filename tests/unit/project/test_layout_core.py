@@ -17,7 +17,7 @@ ARROWS: Final[Mapping[str, frozenset[str]]] = {
     "controller/engine": frozenset({"common", "scheduler"}),
     "controller": frozenset({"common", "controller/engine", "qdisc/maps.h"}),
     "coordinator/engine": frozenset({"common", "qdisc"}),
-    "coordinator": frozenset({"common", "coordinator/engine", "qdisc"}),
+    "coordinator": frozenset({"common", "coordinator/engine", "qdisc", "shim"}),
     "tools": frozenset({"common", "scheduler", "shim"}),
 }
 """Folders, each with the folders and files of others that it may include."""

@@ -146,6 +146,7 @@ static int take_number(struct xco_coordinator_config *c, const struct line *line
         {"flow_idle_ns", &c->flow_idle_ns, SMALLEST, 86400ull * SECOND},
         {"fallback_open", &c->core.fallback_open, 0, 1},
         {"classifier_needed", &c->classifier_needed, 0, 1},
+        {"shim_keep", &c->shim_keep, 0, 1},
         {"edt", &c->edt, 0, 1},
         {"edt_needed", &c->edt_needed, 0, 1},
         {"outside_bps", &c->core.outside_bps, 8000, UINT64_MAX},
@@ -202,6 +203,12 @@ static int take(struct xco_coordinator_config *config, const struct line *line) 
     }
     if (strcmp(line->key, "classifier") == 0) {
         return read_text(line->first, config->classifier, sizeof config->classifier);
+    }
+    if (strcmp(line->key, "shim") == 0) {
+        return read_text(line->first, config->shim, sizeof config->shim);
+    }
+    if (strcmp(line->key, "marks") == 0) {
+        return read_text(line->first, config->marks, sizeof config->marks);
     }
     if (strcmp(line->key, "digest") == 0) {
         return read_digest(line->first, config->digest);

@@ -27,6 +27,9 @@ struct xco_coordinator_config {
     char epoch_file[XCO_PATH_BYTES]; // empty: the highest epoch is forgotten at a restart
     uint8_t digest[XCO_DIGEST_BYTES];
     char classifier[XCO_PATH_BYTES]; // the BPF programs' file; empty: u32 filters classify
+    char shim[XCO_PATH_BYTES];       // file of the programs that count marks; empty: not counted
+    uint64_t shim_keep;              // 1: guests see their own marks
+    char marks[XCO_PATH_BYTES];      // where the counts are published
     uint64_t classifier_needed;      // 1: no fallback to u32
     uint64_t edt;                    // 1: departure-time gates where the kernel supports them
     uint64_t edt_needed;             // 1: no fallback to token buckets

@@ -23,6 +23,7 @@
 #include "coordinator/engine/engine.h"
 #include "coordinator/loss.h"
 #include "coordinator/map.h"
+#include "coordinator/marks.h"
 #include "coordinator/messages.h"
 #include "coordinator/newcomers.h"
 #include "coordinator/places.h"
@@ -324,6 +325,7 @@ int xco_loop_run(struct xco_coordinator *c, int parent) {
     c->watch = -1;
     int error = xco_messages_open(c);
     error = error == 0 ? xco_places_open(c) : error;
+    error = error == 0 ? xco_marks_open(c) : error;
     error = error == 0 && c->places.stand ? xco_bridge_open(c) : error;
     error = error == 0 && c->places.stand ? xco_map_open(c) : error;
     error = error == 0 ? give_up_privileges() : error;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "coordinator/marks.h"
 #include "common/log.h"
 
 #define HERE_ROOM 1024u
@@ -40,6 +41,7 @@ static void displace(void *context, const struct xco_place *place) {
     struct xco_coordinator *c = context;
     xco_place_log_set(&c->map.there, place, XCO_NOWHERE);
     (void)xco_classifier_displace(&c->places.classifier, place); // -ENOENT: it was not in the map
+    xco_marks_displace(c, place);
 }
 
 static void apply(struct xco_coordinator *c, const struct xco_located *entry) {
@@ -52,6 +54,8 @@ static void apply(struct xco_coordinator *c, const struct xco_located *entry) {
     } else if (!xco_place_log_set(&c->map.there, &entry->place, entry->host) ||
                xco_classifier_place(&c->places.classifier, &entry->place, entry->host) != 0) {
         c->counts.places_beyond++;
+    } else {
+        xco_marks_place(c, &entry->place, entry->host);
     }
 }
 

@@ -7,6 +7,7 @@
 
 #include "coordinator/engine/engine.h"
 #include "coordinator/loss.h"
+#include "coordinator/marks.h"
 #include "coordinator/places.h"
 #include "qdisc/tree.h"
 #include "common/log.h"
@@ -74,6 +75,15 @@ void xco_queues_except(struct xco_coordinator *c) {
     c->counts.unwatched += error != 0;
 }
 
+// Attaches what counts marks to the interface of the tree; else the tree goes, too.
+static int attach(struct xco_coordinator *c) {
+    int error = xco_marks_attach(c);
+    if (error != 0) {
+        xco_gate_remove(&c->gate);
+    }
+    return error;
+}
+
 int xco_queues_make(struct xco_coordinator *c, int64_t now_ns) {
     c->mend_ns = now_ns + MEND_NS;
     int error = xco_gate_open(&c->gate, c->config.interface, &c->config.tree);
@@ -90,6 +100,9 @@ int xco_queues_make(struct xco_coordinator *c, int64_t now_ns) {
     error = error == 0 ? xco_gate_make(&c->gate) : error;
     if (error == 0) {
         error = fill(c);
+    }
+    if (error == 0) {
+        error = attach(c);
     }
     if (error != 0) {
         xco_gate_close(&c->gate);
@@ -197,6 +210,9 @@ void xco_queues_look(struct xco_coordinator *c, int64_t now_ns) {
 
 enum xco_exit xco_queues_explain(const struct xco_coordinator *c, int error) {
     const char *name = c->config.interface;
+    if (c->marks.refused) { // it has been logged
+        return XCO_EXIT_UNSUPPORTED;
+    }
     switch (error) {
     case -ENODEV:
         xco_say("%s: there is no such interface", name);

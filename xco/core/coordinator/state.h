@@ -12,6 +12,7 @@
 #include "qdisc/classifier.h"
 #include "qdisc/gate.h"
 #include "qdisc/watch.h"
+#include "shim/shim.h"
 #include "common/clock.h"
 #include "common/keys.h"
 #include "common/place_reader.h"
@@ -39,6 +40,14 @@ struct xco_places {
     bool stand;
     struct xco_classifier classifier;
     struct xco_gate_state gates[XCO_GATES];
+};
+
+// Congestion marks that arrive, by source.
+struct xco_marks {
+    bool counted;
+    bool refused; // by the kernel
+    struct xco_shim shim;
+    struct xco_stats statistics;
 };
 
 // Map of addresses to hosts.
@@ -76,6 +85,7 @@ struct xco_coordinator {
     struct xco_core core;
     struct xco_flows flows;
     struct xco_places places;
+    struct xco_marks marks;
     struct xco_map_state map;
     struct xco_bridge bridge;
     struct xco_gate gate;

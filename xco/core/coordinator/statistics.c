@@ -5,6 +5,8 @@
 
 #include <arpa/inet.h>
 
+#include "coordinator/marks.h"
+
 #define PUBLISH_NS 100000000
 
 enum mode { MODE_FALLBACK, MODE_CLOSED, MODE_SLICE, MODE_RATE, MODE_OPEN, MODE_UNSHAPED };
@@ -191,6 +193,7 @@ static size_t write_flows(struct xco_coordinator *c) {
 
 void xco_coordinator_publish(struct xco_coordinator *c, int64_t now_ns) {
     c->publish_ns = now_ns + PUBLISH_NS;
+    xco_marks_publish(c, now_ns);
     if (c->statistics.header == NULL) {
         return;
     }

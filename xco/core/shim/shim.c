@@ -101,14 +101,20 @@ static void detach(int *link) {
 }
 
 int xco_shim_attach(struct xco_shim *shim, unsigned interface) {
+    detach(&shim->in);
+    detach(&shim->out);
     shim->in = attach(shim, "xco_shim_in", interface, TCX_INGRESS);
     if (shim->in < 0) {
-        return shim->in;
+        int error = shim->in;
+        shim->in = -1;
+        return error;
     }
     shim->out = attach(shim, "xco_shim_out", interface, TCX_EGRESS);
     if (shim->out < 0) {
+        int error = shim->out;
+        shim->out = -1;
         detach(&shim->in);
-        return shim->out;
+        return error;
     }
     return 0;
 }
@@ -132,6 +138,10 @@ int xco_shim_place(struct xco_shim *shim, const struct xco_place *place, uint16_
     uint32_t value = host;
     __atomic_fetch_or(shim->kinds, XCO_KIND_BIT(place->kind, place->vlan), __ATOMIC_RELEASE);
     return bpf_map_update_elem(shim->places, place, &value, BPF_ANY) < 0 ? -errno : 0;
+}
+
+int xco_shim_displace(struct xco_shim *shim, const struct xco_place *place) {
+    return bpf_map_delete_elem(shim->places, place) < 0 ? -errno : 0;
 }
 
 struct xco_shim_counts xco_shim_counts(const struct xco_shim *shim, unsigned host) {

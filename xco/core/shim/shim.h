@@ -24,7 +24,7 @@ struct xco_shim {
 // them; xco_shim_problem has libbpf's reason).
 int xco_shim_open(struct xco_shim *shim, const char *file, const struct xco_shim_terms *terms);
 
-// Attaches them to the interface of this index, before all filters. The kernel detaches them when
+// Attaches them to the interface of this index, before all filters, and to no other. The kernel detaches them when
 // this process ends, however it ends. Returns 0 or a negative errno: -EOPNOTSUPP (before Linux 6.6).
 int xco_shim_attach(struct xco_shim *shim, unsigned interface);
 void xco_shim_close(struct xco_shim *shim);
@@ -34,6 +34,7 @@ const char *xco_shim_problem(void);
 
 // Sets the host of an address; 0 or a negative errno (-E2BIG: full).
 int xco_shim_place(struct xco_shim *shim, const struct xco_place *place, uint16_t host);
+int xco_shim_displace(struct xco_shim *shim, const struct xco_place *place);
 
 // Returns what came from a host, or (`hosts`) from all others, without a system call.
 struct xco_shim_counts xco_shim_counts(const struct xco_shim *shim, unsigned host);

@@ -26,9 +26,9 @@ class Passed:
 class Port:
     """A port with a finite queue; what meets a queue above the threshold is marked, or dropped.
 
-    RED with both thresholds at one place: packets of transports without ECN are dropped where the
-    others are marked. Within a step the queue moves in a straight line, so that the marked share is
-    that of the time above the threshold. Loss and marks are in proportion to what was sent.
+    RED with both thresholds at one place: for transports without ECN the queue ends there. Within
+    a step it moves in a straight line, so that the marked share is that of the time above the
+    threshold. Loss and marks are in proportion to what was sent.
     """
 
     def __init__(self, capacity_bps: float, buffer_bits: float, mark_bits: float) -> None:
@@ -55,7 +55,7 @@ class Port:
         share = self._share_above(before, before + total - drained)
         arriving = sent
         if capable is not None and share > 0.0:
-            arriving = sent * (1.0 - share * (1.0 - capable))
+            arriving = self._without_excess(sent, capable, before + total - drained)
             total = float(arriving.sum())
         after = max(before + total - drained, 0.0)
         self.queue = min(after, self._buffer)
@@ -64,6 +64,12 @@ class Port:
             arriving = arriving * (1.0 - (after - self._buffer) / total)
         marked = arriving * share if capable is None else arriving * (share * capable)
         return Passed(arriving, marked, sent - arriving, left)
+
+    def _without_excess(self, sent: Floats, capable: Floats, after: float) -> Floats:
+        """Return what RED takes, if the queue would be at `after` with all of it."""
+        incapable = sent * (1.0 - capable)
+        dropped = min(after - self._threshold, float(incapable.sum()))
+        return sent - incapable * (max(0.0, dropped) / max(1.0, float(incapable.sum())))
 
     def _share_above(self, before: float, after: float) -> float:
         """Return the share of a step in which the queue is above the threshold."""

@@ -1,5 +1,6 @@
 """Senders of the dumbbell: UDP, TCP with and without ECN, and DCTCP, each as a fluid."""
 
+import math
 from enum import StrEnum
 from typing import Final
 
@@ -17,6 +18,7 @@ LARGEST: Final = 1_000 * PACKET_BITS
 """The receive window."""
 GAIN: Final = 1 / 16
 """DCTCP's g (RFC 8257)."""
+DOUBLINGS: Final = 6
 FULL: Final = 0.9
 """A window of which less than this is used does not grow (RFC 7661)."""
 
@@ -49,7 +51,8 @@ class Senders:
         self._window, self._threshold = np.full(count, INITIAL), np.full(count, LARGEST)
         self._lost, self._marked, self._kept = np.zeros(count), np.zeros(count), np.zeros(count)
         self._alpha = np.ones(count)
-        self._round_ends, self._resumes = np.zeros(count), np.zeros(count)
+        self._round_ends, self._resumes = np.zeros(count), np.full(count, -math.inf)
+        self._backoff = np.zeros(count)
         self._full: Flags = np.zeros(count, np.bool_)
         self._noticed = False
         """Whether a loss or mark waits for a decision."""
@@ -111,5 +114,12 @@ class Senders:
         self._window[cut] = np.maximum((self._window * factor)[cut], LEAST)
         self._threshold[cut] = self._window[cut]
         self._window[timed_out] = PACKET_BITS
-        self._resumes[timed_out] = now + self._rto_s
+        self._wait(now, timed_out)
         self._lost[lost] = 0.0
+
+    def _wait(self, now: float, timed_out: Flags) -> None:
+        """Wait for the timeout, twice as long if the last one was just over (RFC 6298)."""
+        again = now - self._resumes[timed_out] <= self._rto_s
+        backoff = np.where(again, np.minimum(self._backoff[timed_out] + 1, DOUBLINGS), 0.0)
+        self._backoff[timed_out] = backoff
+        self._resumes[timed_out] = now + self._rto_s * 2.0**backoff

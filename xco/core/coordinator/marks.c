@@ -1,0 +1,99 @@
+// Congestion marks that arrive, counted by source; part of the coordinator's shell.
+#include "coordinator/marks.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/log.h"
+
+static const char *const COLUMNS[] = {"host", "packets", "bytes", "marks"};
+
+static int explain(struct xco_coordinator *c, int error) {
+    const char *problem = xco_shim_problem();
+    xco_say("%s: congestion marks cannot be counted (%s%s%s): coordinator.marks asks for it",
+            c->config.interface,
+            error == -EOPNOTSUPP && problem[0] == '\0' ? "Linux 6.6 can" : strerror(-error),
+            problem[0] == '\0' ? "" : ": ", problem);
+    c->marks.refused = true;
+    return error;
+}
+
+static void place_all(struct xco_coordinator *c) {
+    for (size_t i = 0; i < c->config.address_count; i++) {
+        const struct xco_host_address *entry = &c->config.addresses[i];
+        struct xco_place place = {.kind = XCO_PLACE_IP, .vlan = XCO_ANY_VLAN};
+        memcpy(place.address, &entry->address, sizeof place.address);
+        xco_marks_place(c, &place, entry->host);
+    }
+}
+
+// A row for each host, and one for all other sources.
+static int publish_in(struct xco_coordinator *c) {
+    const struct xco_stats_layout layout = {
+        .column_names = COLUMNS,
+        .columns = sizeof COLUMNS / sizeof COLUMNS[0],
+        .rows = c->marks.shim.hosts + 1,
+    };
+    return xco_stats_open(&c->marks.statistics, c->config.marks, &layout) < 0 ? -errno : 0;
+}
+
+int xco_marks_open(struct xco_coordinator *c) {
+    if (c->config.shim[0] == '\0') {
+        return 0;
+    }
+    const struct xco_shim_terms terms = {
+        .hosts = (uint32_t)(c->config.host_count > 0 ? c->config.host_count : 1),
+        .keep = (uint32_t)c->config.shim_keep,
+    };
+    int error = xco_shim_open(&c->marks.shim, c->config.shim, &terms);
+    error = error == 0 ? publish_in(c) : error;
+    if (error != 0) {
+        return explain(c, error);
+    }
+    c->marks.counted = true;
+    place_all(c);
+    return 0;
+}
+
+int xco_marks_attach(struct xco_coordinator *c) {
+    if (!c->marks.counted) {
+        return 0;
+    }
+    int error = xco_shim_attach(&c->marks.shim, (unsigned)c->gate.tree.interface);
+    return error == 0 ? 0 : explain(c, error);
+}
+
+void xco_marks_place(struct xco_coordinator *c, const struct xco_place *place, uint16_t host) {
+    if (c->marks.counted && xco_shim_place(&c->marks.shim, place, host) != 0) {
+        c->counts.places_beyond++;
+    }
+}
+
+void xco_marks_displace(struct xco_coordinator *c, const struct xco_place *place) {
+    if (c->marks.counted) {
+        (void)xco_shim_displace(&c->marks.shim, place); // -ENOENT: it was not in the map
+    }
+}
+
+void xco_marks_publish(struct xco_coordinator *c, int64_t now_ns) {
+    struct xco_stats *statistics = &c->marks.statistics;
+    if (!c->marks.counted) {
+        return;
+    }
+    size_t used = 0;
+    xco_stats_begin(statistics);
+    for (unsigned host = 0; host <= c->marks.shim.hosts; host++) {
+        const struct xco_shim_counts found = xco_shim_counts(&c->marks.shim, host);
+        const uint64_t row[] = {
+            host < c->marks.shim.hosts ? host : XCO_CONTROLLER,
+            found.packets,
+            found.bytes,
+            found.marks,
+        };
+        if (found.packets > 0) {
+            memcpy(xco_stats_row(statistics, used++), row, sizeof row);
+        }
+    }
+    statistics->header->rows_used = used;
+    xco_stats_end(statistics, (uint64_t)now_ns);
+}
