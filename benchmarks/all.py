@@ -81,6 +81,7 @@ BENCHMARKS: Final = (
     Benchmark("xco.gates.rtnl", "--seconds 1"),
     Benchmark("xco.gates.classify", "--repetitions 10", judges=True),
     Benchmark("xco.gates.pace", "--repetitions 10", judges=True),
+    Benchmark("xco.gates.marks", "--repetitions 1"),
     Benchmark("xco.incast", SHORT),
     Benchmark("xco.incast", SHORT, "--ways uncoordinated --bottleneck 500Mbps"),
     *(

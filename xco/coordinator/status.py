@@ -136,9 +136,12 @@ def _sources(config: CoordinatorConfig) -> Iterator[SourceStatus]:
         snapshot = read_statistics(config.marks_file)
     except ControllerError:
         return
-    hosts = config.topology.hosts
+    if snapshot.age_ns(time.monotonic_ns()) >= STALE_NS:
+        return  # of an earlier loop: this one does not count
+    hosts = dict(enumerate(host.name for host in config.topology.hosts))
     for row in snapshot.rows:
-        name = None if row["host"] == CONTROLLER else hosts[row["host"]].name
+        number = row["host"]
+        name = None if number == CONTROLLER else hosts.get(number, f"host {number}")
         yield SourceStatus(name, row["packets"], row["bytes"], row["marks"])
 
 

@@ -1,5 +1,6 @@
-/* Makes every outgoing packet ECN-capable; counts incoming congestion marks by source, and clears
- * them, so that guests never see them.
+/* Makes packets to other hosts ECN-capable; counts incoming congestion marks by source, and clears
+ * those of packets from hosts, so that guests never see them. Traffic from and to elsewhere keeps
+ * its bits: who sends it does not slow down for us.
  *
  * Attached to the host's own interface, where VXLAN is already outside: the outer header's marks
  * are counted and cleared before decapsulation, which then leaves the inner bits alone (RFC 6040).
@@ -79,14 +80,13 @@ SEC("tc") int xco_shim_out(struct __sk_buff *skb) {
     }
     __u32 bits = read_ecn(skb, &packet);
     int own = terms.keep && bits != NOT_CAPABLE && bits != MARKED;
-    if (bits != NO_ECN && bits != CAPABLE && !own) {
+    if (bits != NO_ECN && bits != CAPABLE && !own && host_of(skb, &packet, TO) != NO_HOST) {
         write_ecn(skb, &packet, CAPABLE);
     }
     return TC_ACT_UNSPEC; /* lets the next program decide */
 }
 
-static __always_inline void count(struct __sk_buff *skb, const struct packet *packet, int marked) {
-    __u32 host = host_of(skb, packet, FROM);
+static __always_inline void count(struct __sk_buff *skb, __u32 host, int marked) {
     __u32 place = host < terms.hosts ? host : terms.hosts;
     struct xco_shim_counts *counts = bpf_map_lookup_elem(&sources, &place);
     __u64 packets = skb->gso_segs ? skb->gso_segs : 1;
@@ -106,8 +106,9 @@ SEC("tc") int xco_shim_in(struct __sk_buff *skb) {
     if (bits == NO_ECN) {
         return TC_ACT_UNSPEC;
     }
-    count(skb, &packet, bits == MARKED);
-    if (!terms.keep && bits != NOT_CAPABLE) {
+    __u32 host = host_of(skb, &packet, FROM);
+    count(skb, host, bits == MARKED);
+    if (!terms.keep && bits != NOT_CAPABLE && host != NO_HOST) {
         write_ecn(skb, &packet, NOT_CAPABLE);
     }
     return TC_ACT_UNSPEC;
