@@ -106,14 +106,14 @@ def _as_json(result: DumbbellResult) -> dict[str, Any]:
 
 def _table(results: Sequence[DumbbellResult]) -> Table:
     first = results[0]
-    title = f"a tagged sender and {first.senders - 1} of {first.competitors} (simulated)"
-    table = Table(title=title, title_justify="left", box=None, header_style="bold")
-    for name in ("", "tagged Mb/s", "of ideal", "by phase", "used", "Jain", "lost", "marked"):
+    title = f"{first.title}; ideal {first.ideal_mbps:.0f} Mb/s"
+    table = Table(title=title, title_justify="left", box=None, header_style="bold", pad_edge=False)
+    for name in ("", "Mb/s", "of ideal", "by phase", "used", "Jain", "lost", "marked"):
         table.add_column(name, justify="right" if name else "left")
     for result in results:
         table.add_row(
-            result.strategy if result.law is None else f"{result.strategy}, {result.law}",
-            f"{result.tagged_mbps:.1f} of {result.ideal_mbps:.1f}",
+            result.name,
+            f"{result.tagged_mbps:.0f}",
             f"{result.of_ideal:.1%}",
             " ".join(f"{rate:.0f}" for rate in result.phases_mbps),
             " ".join(f"{share:.0%}" for share in result.used),

@@ -16,11 +16,9 @@ def plot_dumbbells(results: Sequence[DumbbellResult], path: Path) -> None:
     figure = figure_class()(figsize=(9, 6), layout="constrained")
     rate, queue = figure.subplots(2, sharex=True, height_ratios=[2, 1])
     for result in results:
-        name = result.strategy if result.law is None else f"{result.strategy}, {result.law}"
-        rate.plot(result.seconds, result.tagged_series_mbps, label=name)
+        rate.plot(result.seconds, result.tagged_series_mbps, label=result.name)
         queue.plot(result.seconds, result.queue_packets)
-    first = results[0]
-    rate.set_title(f"A tagged sender and {first.senders - 1} of {first.competitors} (simulated)")
+    rate.set_title(results[0].title)
     rate.set_ylabel("tagged, Mb/s of payload")
     queue.set_ylabel("queue, packets")
     queue.set_xlabel("seconds")

@@ -46,6 +46,18 @@ class DumbbellResult(msgspec.Struct, frozen=True, kw_only=True):
     queue_packets: list[float]
 
     @property
+    def name(self) -> str:
+        """Strategy and law."""
+        return self.strategy if self.law is None else f"{self.strategy}, {self.law}"
+
+    @property
+    def title(self) -> str:
+        """What was run."""
+        return (
+            f"A tagged sender beside {self.senders - 1} of {self.competitors.upper()} (simulated)"
+        )
+
+    @property
     def of_ideal(self) -> float:
         """The tagged sender's mean as a share of the ideal."""
         return self.tagged_mbps / self.ideal_mbps
