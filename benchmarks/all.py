@@ -79,7 +79,7 @@ BENCHMARKS: Final = (
     Benchmark("xco.controller.flood", "--hosts 16 --count 1000 --senders 1", judges=True),
     Benchmark("xco.gates.precision", "--seconds 1"),
     Benchmark("xco.gates.rtnl", "--seconds 1"),
-    Benchmark("xco.gates.classify", "--repetitions 10", judges=True),
+    Benchmark("xco.gates.classify", "--repetitions 1", judges=True),
     Benchmark("xco.gates.pace", "--repetitions 10", judges=True),
     Benchmark("xco.gates.marks", "--repetitions 1"),
     Benchmark("xco.incast", SHORT),
