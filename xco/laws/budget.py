@@ -7,7 +7,7 @@ law that follows marks step by step needs many, and pays for every mark of a bur
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 
@@ -29,6 +29,9 @@ class Settings:
     """Time constant with which a reduced capacity rises again, to see whether it still holds."""
     least: float = 0.05
     """Share of the capacity that coordinated senders keep, whatever a port reports."""
+
+
+DEFAULT: Final = Settings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +63,7 @@ class Budget:
 def observed(budget: Budget, seen: PortPeriod, nominal_bps: float, settings: Settings) -> Budget:
     """Return the budget after a period.
 
-    A port that does not mark is congested when it drops. One that reports nothing is not observed,
-    and keeps its budget.
+    A port that does not mark is congested when it drops.
 
     Args:
         budget: before.
@@ -90,11 +92,3 @@ def shared_bps(budget: Budget, nominal_bps: float, settings: Settings) -> float:
     believed = certain or budget.foreign_bps >= settings.dead_zone * nominal_bps
     foreign_bps = budget.foreign_bps if believed else 0.0
     return max(settings.least * nominal_bps, settings.aim * budget.capacity_bps - foreign_bps)
-
-
-DEFAULT: Final = Settings()
-
-
-def unobserved(budget: Budget, seconds: float) -> Budget:
-    """Return the budget after a time without a report: what was seen holds, but is not renewed."""
-    return replace(budget, stood=0, calm_s=budget.calm_s + seconds)

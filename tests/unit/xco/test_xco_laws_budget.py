@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xco.laws.budget import DEFAULT, Budget, PortPeriod, observed, shared_bps, unobserved
+from xco.laws.budget import DEFAULT, Budget, PortPeriod, observed, shared_bps
 
 LINK = 1e9
 PERIOD_S = 5e-3
@@ -76,11 +76,6 @@ def test_little_foreign_traffic_may_be_an_error_of_counters_unless_the_queue_sta
 def test_a_port_that_does_not_mark_is_congested_when_it_drops() -> None:
     found = after(FRESH, period(0.8, 0.8, drops=1.0), DEFAULT.persistence)
     assert share(found) == pytest.approx(0.8 * DEFAULT.aim)
-
-
-def test_a_silent_port_keeps_its_budget() -> None:
-    found = after(FRESH, period(0.9, 0.6), 100)
-    assert share(unobserved(found, 10.0)) == pytest.approx(share(found))
 
 
 def test_shares_never_fall_below_the_least_whatever_a_port_reports() -> None:

@@ -125,8 +125,8 @@ class _Run:
 
     def result(self, progress: Callable[[int], object]) -> DumbbellResult:
         given, third = self._given, self._given.steps // 3
-        tagged = np.arange(given.senders) == 0
-        for phase, active in enumerate((~tagged, tagged | True, tagged)):
+        tagged, every = np.arange(given.senders) == 0, np.ones(given.senders, np.bool_)
+        for phase, active in enumerate((~tagged, every, tagged)):
             foreign = given.foreign * given.capacity_bps * given.rtt_s * (phase == 1)
             for step in range(phase * third, (phase + 1) * third):
                 self._step(step, active, foreign)
