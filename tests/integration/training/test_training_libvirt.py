@@ -119,7 +119,9 @@ def test_a_container_that_is_destroyed_ends_its_sweep(libvirt: LibvirtHost, tmp_
     said = ("the domain does not run", "libvirt does not answer", "the cap is still under way")
     assert line.startswith(tuple(f"xtc-train: silver: {words}" for words in said))
     assert "Traceback" not in error
-    small = [s for s in read_csv(file).samples if s.cap is not None and s.cap < 0.05]
+    samples = read_csv(file).samples
+    needed = max(s.used or 0.0 for s in samples)  # for the flood, on a machine of any speed
+    small = [s for s in samples if s.cap is not None and s.cap < min(0.05, needed / 2)]
     assert [s for s in small if s.throughput_pps > 0.9 * FLOODS["lxc"]] == []
     assert left_in(libvirt.host.state) == []
     libvirt.libvirtd.revive()

@@ -182,11 +182,11 @@ def test_machines_share_a_gate_alike_though_one_claims_to_be_many(
     many = [ethernet(ip4(RECEIVER, source=f"10.99.0.{n + 1}"), to=FAR_MAC) for n in range(50)]
     start = ["ip", "netns", "exec"]
     flood = RAW.replace("time.sleep(0.0003)", "")
-    senders = [
-        subprocess.Popen([*start, machines[0], sys.executable, "-c", flood, *many]),
-        subprocess.Popen([*start, machines[1], sys.executable, "-c", RAW, many[0]]),
-    ]
+    # The slower one first: a fast machine's flood would fill the gate before it has begun.
+    senders = [subprocess.Popen([*start, machines[1], sys.executable, "-c", RAW, many[0]])]
     try:
+        stand_in.keep_until(lambda: waiting(stand_in, 1) > 400_000, Mode.CLOSED)
+        senders.append(subprocess.Popen([*start, machines[0], sys.executable, "-c", flood, *many]))
         stand_in.keep_until(lambda: waiting(stand_in, 1) > 1_000_000, Mode.CLOSED)
         before = sent_of_queues(bench)
         # A twelfth of what the slower one sends, so that both always have something to wait for.

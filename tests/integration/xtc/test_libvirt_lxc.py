@@ -152,12 +152,15 @@ def test_a_killed_daemons_caps_are_adopted_and_released_to_what_stood_before(
     silver, zinc = libvirt.router("silver", "lxc"), libvirt.router("zinc", "lxc")
     zinc.set_quota(0.8, 50_000)
     first = libvirt.held(TICK_S, silver=16e3, zinc=8e3)
-    left = settled_caps(silver, zinc)
     first.kill()
+    left = settled_caps(silver, zinc)  # a last order of the first may still be carried out
     second = libvirt.start(SLOW_S)
-    # A last order of the first may still be carried out, and the second's first tick may be over:
-    # either moves a cap by a few per cent, made up or lifted caps would be far off.
-    assert [cap_of(silver), cap_of(zinc)] == pytest.approx(left, rel=0.5)
+    # The second's first tick may be over. Where caps are a few per cent of a CPU, as on a fast
+    # machine, it may triple one; those of an unknown router would be further off, in both ways.
+    for before, after in zip(left, [cap_of(silver), cap_of(zinc)], strict=True):
+        assert before is not None
+        assert after is not None
+        assert before / 4 < after < 4 * before
     second.wait_until_held("silver", "zinc")
     second.stop()
     assert cap_of(silver) is None
