@@ -1,4 +1,4 @@
-"""The arrays of the simulators, and the sum that they use throughout."""
+"""The arrays of the simulators, with the sum and the index of fairness that they share."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,3 +14,9 @@ def sums(of: Indices, weights: Floats, length: int) -> Floats:
     Indices without a weight get 0.
     """
     return np.bincount(of, weights, length).astype(np.float64, copy=False)
+
+
+def jain(values: Floats) -> float:
+    """Return Jain's index, (sum x)^2 / (n sum x^2); 1 where no flow got anything: all got the same."""
+    squares = float((values**2).sum()) * len(values)
+    return float(values.sum()) ** 2 / squares if squares else 1.0

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from xco.arrays import Floats, Indices
+from xco.arrays import Floats, Indices, jain
 from xco.simulate.coordination import Coordination
 from xco.simulate.messages import Messages
 from xco.simulate.ports import Passage, Ports
@@ -131,12 +131,6 @@ class Tally:
         middle = np.cumsum(length) - length / 2
         rates = (np.round(bits * 8 / length).tolist() for bits in (self._delivered, self._dropped))
         return Series(middle.tolist(), *rates)
-
-
-def jain(values: Floats) -> float:
-    """Return (sum x)^2 / (n sum x^2); 1 where no flow got anything, since all got the same."""
-    squares = float((values**2).sum()) * len(values)
-    return float(values.sum()) ** 2 / squares if squares else 1.0
 
 
 def _speed(slots: int, coordination: Coordination, wall_seconds: float) -> Speed:

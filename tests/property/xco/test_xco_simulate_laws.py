@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.examples import part
 
-from xco.arrays import Floats
+from xco.arrays import Floats, jain
 from xco.simulate import Result, Scenario, run
 from xco.simulate.coordination import RateLimits
 from xco.simulate.engine import emitted
@@ -17,7 +17,6 @@ from xco.simulate.messages import Messages
 from xco.simulate.ports import Ports
 from xco.simulate.routes import Routes, routes
 from xco.simulate.scenario import Engine, Policy, Strategy
-from xco.simulate.tally import jain
 from xco.simulate.traffic import Traffic
 from xco.simulate.windows import Windows
 from xco.topology.graph import Paths, Topology

@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from xco.arrays import jain
 from xco.errors import ConfigError
 from xco.simulate.dumbbell.control import Limits, max_min
 from xco.simulate.dumbbell.options import Dumbbell
-from xco.simulate.dumbbell.port import PACKET_BITS, Port, jain
+from xco.simulate.dumbbell.port import PACKET_BITS, Port
 from xco.simulate.dumbbell.run import DumbbellResult, run_dumbbell
 from xco.simulate.dumbbell.senders import Kind
 
@@ -167,4 +168,3 @@ def test_limits_arrive_after_the_delay_and_in_order() -> None:
 
 def test_jain_of_one_that_has_all_is_one_by_n() -> None:
     assert jain(np.array([1.0, 0.0, 0.0, 0.0])) == 0.25
-    assert jain(np.zeros(3)) == 0

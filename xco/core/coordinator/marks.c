@@ -59,6 +59,7 @@ int xco_marks_attach(struct xco_coordinator *c) {
     if (!c->marks.counted) {
         return 0;
     }
+    c->marks.refused = false;
     int error = xco_shim_attach(&c->marks.shim, (unsigned)c->gate.tree.interface);
     return error == 0 ? 0 : explain(c, error);
 }

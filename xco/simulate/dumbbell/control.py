@@ -39,7 +39,7 @@ class Control(Protocol):
         """Whether a shim clears marks before guests see them."""
 
     def decide(self, seen: Period) -> Floats:
-        """Return what each limiter is told, shape (senders,), bits/s."""
+        """Return the limit of each sender, shape (senders,), bits/s."""
 
 
 class Limits:

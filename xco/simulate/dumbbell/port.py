@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
 from xco.arrays import Floats
 
 PACKET_BITS: Final = 12_000.0
@@ -78,9 +76,3 @@ class Port:
         if high <= self._threshold:
             return 0.0
         return 1.0 if low >= self._threshold else (high - self._threshold) / (high - low)
-
-
-def jain(rates: Floats) -> float:
-    """Return Jain's index of fairness: 1 if all are equal, 1/n if one has all; 0 without rates."""
-    squares = len(rates) * float(np.sum(rates * rates))
-    return float(rates.sum()) ** 2 / squares if squares > 0 else 0.0

@@ -6,10 +6,10 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from xco.arrays import Flags, Floats
+from xco.arrays import Flags, Floats, jain
 from xco.simulate.dumbbell.control import Control, Limits, Period
 from xco.simulate.dumbbell.options import Dumbbell, control_of
-from xco.simulate.dumbbell.port import PACKET_BITS, Passed, Port, jain
+from xco.simulate.dumbbell.port import PACKET_BITS, Passed, Port
 from xco.simulate.dumbbell.senders import Kind, Senders
 
 PAYLOAD: Final = 1460 / 1500
