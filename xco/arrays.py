@@ -17,6 +17,6 @@ def sums(of: Indices, weights: Floats, length: int) -> Floats:
 
 
 def jain(values: Floats) -> float:
-    """Return Jain's index, (sum x)^2 / (n sum x^2); 1 where no flow got anything: all got the same."""
+    """Return Jain's index, (sum x)^2 / (n sum x^2); 1 where all are 0, and so the same."""
     squares = float((values**2).sum()) * len(values)
     return float(values.sum()) ** 2 / squares if squares else 1.0
