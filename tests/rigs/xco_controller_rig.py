@@ -12,7 +12,7 @@ from xco.protocol.wire import CONTROLLER, Message, decode, encode
 MASTER = bytes(range(32))
 KEY = derive(MASTER, 0).up
 """Any key, where but one is needed."""
-DATAGRAM_MAX = 856
+DATAGRAM_MAX = 1360
 CORE = Path(__file__).parents[2] / "xco" / "core"
 SHIM = Path(__file__).parent / "xco_node_shim.c"
 # Not optimised: the tests wait for the compiler longer than for what it makes.

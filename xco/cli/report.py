@@ -45,6 +45,11 @@ def _controller(found: dict[str, Any]) -> Iterator[str | Table]:
         yield "controller: standby" if state["role"] == "standby" else "controller: starts"
     if state["problem"]:
         yield f"problem: {state['problem']}"
+    if loop is not None and loop["dropped_version"]:
+        yield (
+            f"problem: {loop['dropped_version']} messages of another protocol version: install the "
+            "same release on controllers, hosts and port agents"
+        )
     joined = [row for row in found["hosts"] if row["joined"]]
     if state["role"] == "leader" and joined:
         headings = ("host", "mode", "backlog", "flows", "granted", "rate", "slices", "silent")

@@ -28,7 +28,7 @@ FORM: Final = Format(
         "listen": 'an address and a port, such as "10.0.0.1:7400" or "[fd00::1]:7400"',
         "key": 'the path of a file of 32 bytes, such as "/etc/xtc/xco.key"',
         "lease": 'a directory that both controllers see, or "postgresql+psycopg://..."',
-        "strategy": '"timeslice", "rate" or "hybrid"',
+        "strategy": '"timeslice", "rate", "hybrid" or "gcc"',
         "policy": '"published" or "fair"',
         "pace": "a share from 0.001 to 1, such as 0.98",
         "realtime": "a priority of 1 to 99, or 0 for ordinary scheduling",
@@ -56,7 +56,7 @@ class ControllerTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lease: str = "/var/lib/xco"
     run_dir: str = RUN_DIR
     metrics: str = ""
-    strategy: Literal["timeslice", "rate", "hybrid"] = "timeslice"
+    strategy: Literal["timeslice", "rate", "hybrid", "gcc"] = "timeslice"
     policy: Literal["published", "fair"] = "fair"
     max_min: bool = False
     on_demand: bool = False

@@ -42,6 +42,7 @@ def loop_text(
         *_settings(config, epoch),
         f"epoch_most {most}",
         f"digest {topology.hosts_digest().hex()}",
+        f"nodes_digest {topology.nodes_digest().hex()}",
         f"hosts {len(topology.hosts)}",
         f"switches {len(topology.switches)}",
         *_links(topology),

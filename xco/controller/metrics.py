@@ -27,6 +27,7 @@ GAUGES = {
     "hosts_coordinated": "Hosts that send only on directives",
     "links_contended": "Directed links whose senders could congest them",
     "places_known": "Addresses that hosts have claimed",
+    "ports_known": "Ports whose counters are reported",
     "refused_place": "Address refused last: a MAC, or the end of an IP address",
     "refused_claimant": "Number of the host that claimed it",
     "refused_owner": "Number of the host that has it",

@@ -1,4 +1,4 @@
-"""Messages between the controller and the local coordinators, as values.
+"""Messages between the controller, the local coordinators and the port agents, as values.
 
 Messages are states, not increments: the next one makes up for a lost one.
 docs/decisions/0026-state-not-increments.md gives the reasons.
@@ -24,6 +24,7 @@ class Strategy(IntEnum):
     TIMESLICE = 0
     RATE = 1
     HYBRID = 2
+    GCC = 3
 
 
 class Status(IntEnum):
@@ -79,11 +80,12 @@ class Welcome:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A member of a backlog group: destination, waiting bytes, and bytes sent recently."""
+    """A member of a backlog group: destination, waiting bytes, recent rate, and all bytes sent."""
 
     destination: int
     backlog_bytes: int
     rate_kbps: int
+    sent_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,4 +185,53 @@ class Map(_Changes):
     kind: ClassVar[int] = 7
 
 
-Message = Hello | Welcome | Report | Directive | Leave | Places | Map
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Host to host: what arrived from `to`, and what `to` may send to the writer.
+
+    Counters are cumulative; one that falls was restarted. `read_ns` is on the writer's clock; an
+    offer of 0 is none.
+    """
+
+    kind: ClassVar[int] = 8
+    header: Header
+    to: int
+    read_ns: int
+    packets: int
+    bytes: int
+    marks: int
+    offer_bps: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PortCounts:
+    """What left the port of a node towards another one, and what waits there now.
+
+    Nodes are numbered as in `Topology.node_indices`. Counters are cumulative; one that falls was
+    restarted. `read_ns` is on the agent's clock.
+    """
+
+    source: int
+    target: int
+    read_ns: int
+    packets: int
+    bytes: int
+    marks: int
+    drops: int
+    backlog_bytes: int
+    coordinated_bytes: int = 0
+    """Of the bytes, from hosts of the topology; only the host behind the port knows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """Port agent to controller, or a host for its own port: counters of ports."""
+
+    kind: ClassVar[int] = 9
+    header: Header
+    digest: bytes
+    """Of the names of all nodes (`Topology.nodes_digest`)."""
+    ports: tuple[PortCounts, ...] = ()
+
+
+Message = Hello | Welcome | Report | Directive | Leave | Places | Map | Marks | Port

@@ -1,4 +1,4 @@
-"""Messages between the controller and the local coordinators.
+"""Messages between the controller, the local coordinators and the port agents.
 
 xco/core/common/message.h lays them out in C.
 
@@ -10,10 +10,32 @@ import hashlib
 import hmac
 import struct
 from collections.abc import Callable, Sequence
-from enum import Enum
-from typing import Final, TypeVar
+from typing import Any, Final
 
 from xco.errors import Forged, Malformed, Stale
+from xco.protocol.checks import (
+    ADDRESS_BYTES,
+    AGENT,
+    ANY_VLAN,
+    AUTH_BYTES,
+    CONTROLLER,
+    DIGEST_BYTES,
+    ENTRIES_MAX,
+    HOSTS_MAX,
+    LOCATED_MAX,
+    MAC_BYTES,
+    NODES_MAX,
+    NOWHERE,
+    PORTS_MAX,
+    TIME_MAX,
+    VLAN_MOST,
+    check_destination,
+    check_instants,
+    check_length,
+    check_zero,
+    enum_of,
+)
+from xco.protocol.counters import marks_bytes, port_bytes, read_marks, read_port
 from xco.protocol.messages import (
     Directive,
     Flag,
@@ -23,10 +45,13 @@ from xco.protocol.messages import (
     Leave,
     Located,
     Map,
+    Marks,
     Message,
     Mode,
     Permit,
     Places,
+    Port,
+    PortCounts,
     Report,
     Status,
     Strategy,
@@ -35,6 +60,17 @@ from xco.protocol.messages import (
 )
 
 __all__ = [
+    "AGENT",
+    "ANY_VLAN",
+    "CONTROLLER",
+    "ENTRIES_MAX",
+    "HOSTS_MAX",
+    "LOCATED_MAX",
+    "NODES_MAX",
+    "NOWHERE",
+    "PORTS_MAX",
+    "TIME_MAX",
+    "VLAN_MOST",
     "Directive",
     "Flag",
     "Header",
@@ -43,11 +79,14 @@ __all__ = [
     "Leave",
     "Located",
     "Map",
+    "Marks",
     "Message",
     "Mode",
     "Origin",
     "Permit",
     "Places",
+    "Port",
+    "PortCounts",
     "Report",
     "Status",
     "Strategy",
@@ -57,39 +96,19 @@ __all__ = [
     "encode",
 ]
 
-VERSION: Final = 2
-CONTROLLER: Final = 0xFFFF
-"""The host field of the controller's messages."""
-HOSTS_MAX: Final = 0xFFFE
-"""Hosts are 0 to 0xfffd."""
-DIGEST_BYTES: Final = 32
-ENTRIES_MAX: Final = 64
-"""Most destinations in one report or directive."""
-LOCATED_MAX: Final = 34
-"""Most addresses in one PLACES or MAP."""
-NOWHERE: Final = 0xFFFF
-"""The host of an address that is at no host."""
-ANY_VLAN: Final = 0xFFFF
-VLAN_MOST: Final = 4094
-ADDRESS_BYTES: Final = 16
-MAC_BYTES: Final = 6
-TIME_MAX: Final = 1 << 61
-"""Times and durations are below this: sums of four cannot overflow in C."""
-AUTH_BYTES: Final = 16
-
+VERSION: Final = 3
 _MAGIC = b"XCO1"
 _HEADER = struct.Struct("<4sBBHQQQ")
 _HELLO = struct.Struct("<32s")
 _WELCOME = struct.Struct("<HBBIQQQQ")
 _REPORT = struct.Struct("<HHIQQQ")
-_WAITING = struct.Struct("<HHII")
+_WAITING = struct.Struct("<HHIIQ")
 _DIRECTIVE = struct.Struct("<HBBHHQQQQ")
 _PERMIT = struct.Struct("<HHQ")
 _MAP = struct.Struct("<HHIQQQQ")
 _LOCATED = struct.Struct("<16sHBBH")
-DATAGRAM_MAX: Final = _HEADER.size + _DIRECTIVE.size + ENTRIES_MAX * _PERMIT.size + AUTH_BYTES
+DATAGRAM_MAX: Final = _HEADER.size + _REPORT.size + ENTRIES_MAX * _WAITING.size + AUTH_BYTES
 
-_E = TypeVar("_E", bound=Enum)
 _FROM_CONTROLLER = (Welcome.kind, Directive.kind, Map.kind)
 
 
@@ -101,7 +120,7 @@ def encode(message: Message, key: bytes) -> bytes:
     """
     header = message.header
     _check_sender(message.kind, header.host)
-    _check_instants(sent_ns=header.sent_ns)
+    check_instants(sent_ns=header.sent_ns)
     try:
         plain = _HEADER.pack(
             _MAGIC,
@@ -111,7 +130,7 @@ def encode(message: Message, key: bytes) -> bytes:
             header.epoch,
             header.sequence,
             header.sent_ns,
-        ) + _body(message)
+        ) + _WRITERS[message.kind](message)
     except struct.error as error:
         raise Malformed("field", str(error)) from error
     return authenticated(plain, key)
@@ -135,7 +154,7 @@ def decode(datagram: bytes, key: bytes) -> Message:
     if not hmac.compare_digest(_authenticator(plain, key), authenticator):
         raise Forged("authenticator", "another key, or altered on the way")
     _check_sender(kind, host)
-    _check_instants(sent_ns=sent_ns)
+    check_instants(sent_ns=sent_ns)
     reader = _READERS[kind]
     return reader(Header(host, epoch, sequence, sent_ns), plain[_HEADER.size :])
 
@@ -172,24 +191,9 @@ def _authenticator(plain: bytes, key: bytes) -> bytes:
 def _check_sender(kind: int, host: int) -> None:
     if kind not in _READERS:
         raise Malformed("type", str(kind))
-    if (host == CONTROLLER) != (kind in _FROM_CONTROLLER) or host in range(HOSTS_MAX, CONTROLLER):
+    agent = host == AGENT and kind != Port.kind
+    if (host == CONTROLLER) != (kind in _FROM_CONTROLLER) or agent:
         raise Malformed("host", f"{host} sends no message of type {kind}")
-
-
-def _body(message: Message) -> bytes:
-    match message:
-        case Hello():
-            return _hello_bytes(message)
-        case Welcome():
-            return _welcome_bytes(message)
-        case Report():
-            return _report_bytes(message)
-        case Directive():
-            return _directive_bytes(message)
-        case Leave():
-            return b""
-        case Places() | Map():
-            return _map_bytes(message)
 
 
 def _hello_bytes(message: Hello) -> bytes:
@@ -199,7 +203,6 @@ def _hello_bytes(message: Hello) -> bytes:
 
 
 def _welcome_bytes(message: Welcome) -> bytes:
-    _check_destination("to", message.to)
     _check_welcome(message)
     return _WELCOME.pack(
         message.to,
@@ -215,7 +218,7 @@ def _welcome_bytes(message: Welcome) -> bytes:
 
 def _report_bytes(message: Report) -> bytes:
     _check_entries(message.waiting)
-    _check_instants(free_ns=message.free_ns)
+    check_instants(free_ns=message.free_ns)
     head = _REPORT.pack(
         message.flags,
         len(message.waiting),
@@ -225,14 +228,14 @@ def _report_bytes(message: Report) -> bytes:
         message.free_ns,
     )
     entries = (
-        _WAITING.pack(entry.destination, 0, entry.backlog_bytes, entry.rate_kbps)
+        _WAITING.pack(entry.destination, 0, entry.backlog_bytes, entry.rate_kbps, entry.sent_bytes)
         for entry in message.waiting
     )
     return head + b"".join(entries)
 
 
 def _directive_bytes(message: Directive) -> bytes:
-    _check_destination("to", message.to)
+    check_destination("to", message.to)
     _check_entries(message.permits)
     _check_times(message)
     head = _DIRECTIVE.pack(
@@ -289,14 +292,9 @@ def _check_entries(entries: Sequence[Waiting] | Sequence[Permit]) -> None:
     if len(entries) > ENTRIES_MAX:
         raise Malformed("count", f"{len(entries)} entries, at most {ENTRIES_MAX}")
     for entry in entries:
-        _check_destination("destination", entry.destination)
+        check_destination("destination", entry.destination)
     if len({entry.destination for entry in entries}) < len(entries):
         raise Malformed("destination", "named twice")
-
-
-def _check_destination(field: str, host: int) -> None:
-    if not 0 <= host < HOSTS_MAX:
-        raise Malformed(field, f"{host} is no host")
 
 
 def _check_times(message: Directive) -> None:
@@ -304,7 +302,7 @@ def _check_times(message: Directive) -> None:
         raise Malformed("end_ns", "before the start")
     if message.mode == Mode.SLICE and message.end_ns == 0:
         raise Malformed("end_ns", "a timeslice without an end")
-    _check_instants(
+    check_instants(
         start_ns=message.start_ns,
         end_ns=message.end_ns,
         echo_sent_ns=message.echo_sent_ns,
@@ -313,7 +311,9 @@ def _check_times(message: Directive) -> None:
 
 
 def _check_welcome(message: Welcome) -> None:
-    _check_instants(
+    if message.to != AGENT:
+        check_destination("to", message.to)
+    check_instants(
         slice_ns=message.slice_ns,
         silence_ns=message.silence_ns,
         echo_sent_ns=message.echo_sent_ns,
@@ -321,33 +321,16 @@ def _check_welcome(message: Welcome) -> None:
     )
 
 
-def _check_instants(**instants: int) -> None:
-    for field, value in instants.items():
-        if value >= TIME_MAX:
-            raise Malformed(field, f"{value} ns is too far away")
-
-
-def _check_zero(*reserved: int) -> None:
-    if any(reserved):
-        raise Malformed("reserved", "not zero")
-
-
-def _check_length(body: bytes, expected: int) -> None:
-    if len(body) != expected:
-        raise Malformed("length", f"a body of {len(body)} bytes, not {expected}")
-
-
 def _read_hello(header: Header, body: bytes) -> Hello:
-    _check_length(body, _HELLO.size)
+    check_length(body, _HELLO.size)
     return Hello(header, body)
 
 
 def _read_welcome(header: Header, body: bytes) -> Welcome:
-    _check_length(body, _WELCOME.size)
+    check_length(body, _WELCOME.size)
     to, status, strategy, reserved, *times = _WELCOME.unpack(body)
-    _check_zero(reserved)
-    _check_destination("to", to)
-    message = Welcome(header, to, _of(Status, status), _of(Strategy, strategy), *times)
+    check_zero(reserved)
+    message = Welcome(header, to, enum_of(Status, status), enum_of(Strategy, strategy), *times)
     _check_welcome(message)
     return message
 
@@ -356,13 +339,13 @@ def _read_report(header: Header, body: bytes) -> Report:
     if len(body) < _REPORT.size:
         raise Malformed("length", f"a body of {len(body)} bytes")
     flags, count, reserved, heard, gave_up, free_ns = _REPORT.unpack_from(body)
-    _check_length(body, _REPORT.size + count * _WAITING.size)
+    check_length(body, _REPORT.size + count * _WAITING.size)
     rows = list(_WAITING.iter_unpack(body[_REPORT.size :]))
-    _check_zero(reserved, *(row[1] for row in rows))
-    waiting = tuple(Waiting(row[0], row[2], row[3]) for row in rows)
+    check_zero(reserved, *(row[1] for row in rows))
+    waiting = tuple(Waiting(row[0], *row[2:]) for row in rows)
     _check_entries(waiting)
-    _check_instants(free_ns=free_ns)
-    return Report(header, _of(Flag, flags), heard, gave_up, waiting, free_ns)
+    check_instants(free_ns=free_ns)
+    return Report(header, enum_of(Flag, flags), heard, gave_up, waiting, free_ns)
 
 
 def _read_directive(header: Header, body: bytes) -> Directive:
@@ -371,20 +354,20 @@ def _read_directive(header: Header, body: bytes) -> Directive:
     to, mode, reserved, count, also_reserved, start_ns, end_ns, sent_ns, received_ns = (
         _DIRECTIVE.unpack_from(body)
     )
-    _check_length(body, _DIRECTIVE.size + count * _PERMIT.size)
+    check_length(body, _DIRECTIVE.size + count * _PERMIT.size)
     rows = list(_PERMIT.iter_unpack(body[_DIRECTIVE.size :]))
-    _check_zero(reserved, also_reserved, *(row[1] for row in rows))
+    check_zero(reserved, also_reserved, *(row[1] for row in rows))
     permits = tuple(Permit(row[0], row[2]) for row in rows)
-    _check_destination("to", to)
+    check_destination("to", to)
     _check_entries(permits)
     times = start_ns, end_ns, sent_ns, received_ns
-    message = Directive(header, to, _of(Mode, mode), *times, permits)
+    message = Directive(header, to, enum_of(Mode, mode), *times, permits)
     _check_times(message)
     return message
 
 
 def _read_leave(header: Header, body: bytes) -> Leave:
-    _check_length(body, 0)
+    check_length(body, 0)
     return Leave(header)
 
 
@@ -406,18 +389,11 @@ def _map_fields(body: bytes) -> tuple[int, tuple[int, int, int, int], tuple[Loca
     if len(body) < _MAP.size:
         raise Malformed("length", f"a body of {len(body)} bytes")
     to, count, reserved, since, until, last, heard = _MAP.unpack_from(body)
-    _check_length(body, _MAP.size + count * _LOCATED.size)
+    check_length(body, _MAP.size + count * _LOCATED.size)
     rows = list(_LOCATED.iter_unpack(body[_MAP.size :]))
-    _check_zero(reserved, *(row[3] for row in rows))
-    entries = tuple(Located(row[0], row[1], _of(Kind, row[2]), row[4]) for row in rows)
+    check_zero(reserved, *(row[3] for row in rows))
+    entries = tuple(Located(row[0], row[1], enum_of(Kind, row[2]), row[4]) for row in rows)
     return to, (since, until, last, heard), entries
-
-
-def _of(kind: type[_E], value: int) -> _E:
-    try:
-        return kind(value)
-    except ValueError as error:
-        raise Malformed(kind.__name__.lower(), str(value)) from error
 
 
 _READERS: dict[int, Callable[[Header, bytes], Message]] = {
@@ -428,4 +404,18 @@ _READERS: dict[int, Callable[[Header, bytes], Message]] = {
     Leave.kind: _read_leave,
     Places.kind: _read_places,
     Map.kind: _read_map,
+    Marks.kind: read_marks,
+    Port.kind: read_port,
+}
+
+_WRITERS: dict[int, Callable[[Any], bytes]] = {
+    Hello.kind: _hello_bytes,
+    Welcome.kind: _welcome_bytes,
+    Report.kind: _report_bytes,
+    Directive.kind: _directive_bytes,
+    Leave.kind: lambda _: b"",
+    Places.kind: _map_bytes,
+    Map.kind: _map_bytes,
+    Marks.kind: marks_bytes,
+    Port.kind: port_bytes,
 }

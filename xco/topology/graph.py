@@ -113,6 +113,10 @@ class Topology:
         """
         return _digest([host.name for host in self.hosts])
 
+    def nodes_digest(self) -> bytes:
+        """Return 32 bytes that two topologies share if and only if they number the same nodes."""
+        return _digest(list(self.node_indices))
+
     @cached_property
     def node_indices(self) -> dict[str, int]:
         """The number of each node by its name: hosts first, then switches."""

@@ -9,14 +9,18 @@ from xco_controller_rig import KEY, again
 
 from xco.errors import Forged, Malformed, Stale
 from xco.protocol.wire import (
+    AGENT,
     ANY_VLAN,
     CONTROLLER,
     DATAGRAM_MAX,
     ENTRIES_MAX,
     HOSTS_MAX,
     LOCATED_MAX,
+    NODES_MAX,
     NOWHERE,
+    PORTS_MAX,
     TIME_MAX,
+    VERSION,
     VLAN_MOST,
     Directive,
     Flag,
@@ -26,11 +30,14 @@ from xco.protocol.wire import (
     Leave,
     Located,
     Map,
+    Marks,
     Message,
     Mode,
     Origin,
     Permit,
     Places,
+    Port,
+    PortCounts,
     Report,
     Status,
     Strategy,
@@ -48,7 +55,7 @@ HOSTS = st.integers(0, HOSTS_MAX - 1)
 FROM_HOST = st.builds(Header, HOSTS, U64, U64, TIMES)
 FROM_CONTROLLER = st.builds(Header, st.just(CONTROLLER), U64, U64, TIMES)
 WAITING = st.lists(
-    st.builds(Waiting, HOSTS, U32, U32),
+    st.builds(Waiting, HOSTS, U32, U32, U64),
     max_size=ENTRIES_MAX,
     unique_by=lambda entry: entry.destination,
 ).map(tuple)
@@ -95,13 +102,40 @@ def changes(draw: st.DrawFn) -> Places | Map:
     return Places(header, CONTROLLER, since, until, last, heard, entries)
 
 
+@st.composite
+def marks(draw: st.DrawFn) -> Marks:
+    header = draw(FROM_HOST)
+    to = draw(HOSTS.filter(lambda host: host != header.host))
+    marked, packets = sorted(draw(st.tuples(U64, U64)))
+    return Marks(header, to, draw(TIMES), packets, draw(U64), marked, draw(U64))
+
+
+@st.composite
+def ports(draw: st.DrawFn) -> Port:
+    host = draw(st.one_of(st.just(AGENT), HOSTS))
+    nodes = st.integers(0, NODES_MAX - 1)
+    ends = st.tuples(nodes, nodes if host == AGENT else st.just(host))
+    pairs = st.lists(ends.filter(lambda pair: pair[0] != pair[1]), max_size=PORTS_MAX, unique=True)
+    found = []
+    for source, target in draw(pairs):
+        coordinated, counted = sorted(draw(st.tuples(U64, U64)))
+        rest = draw(U64), draw(U64), draw(U64)
+        found.append(
+            PortCounts(source, target, draw(TIMES), draw(U64), counted, *rest, coordinated)
+        )
+    header = Header(host, draw(U64), draw(U64), draw(TIMES))
+    return Port(header, draw(st.binary(min_size=32, max_size=32)), tuple(found))
+
+
 MESSAGES = st.one_of(
     changes(),
+    marks(),
+    ports(),
     st.builds(Hello, FROM_HOST, st.binary(min_size=32, max_size=32)),
     st.builds(
         Welcome,
         FROM_CONTROLLER,
-        HOSTS,
+        st.one_of(HOSTS, st.just(AGENT)),
         st.sampled_from(Status),
         st.sampled_from(Strategy),
         TIMES,
@@ -192,6 +226,6 @@ def test_epochs_and_sequences_only_rise(sent: list[tuple[int, int]]) -> None:
 
 @given(st.integers(ENTRIES_MAX + 1, 2**16 - 1))
 def test_more_entries_than_there_is_room_for_are_refused(count: int) -> None:
-    head = struct.pack("<4sBBHQQQ", b"XCO1", Report.kind, 2, 0, 1, 1, 1)
-    body = struct.pack("<HHIQQ", 0, count, 0, 0, 0) + bytes(12 * ENTRIES_MAX)
+    head = struct.pack("<4sBBHQQQ", b"XCO1", Report.kind, VERSION, 0, 1, 1, 1)
+    body = struct.pack("<HHIQQQ", 0, count, 0, 0, 0, 0) + bytes(20 * ENTRIES_MAX)
     assert verdicts(authenticated(head + body, KEY)) == (MALFORMED, MALFORMED)

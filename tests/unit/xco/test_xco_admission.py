@@ -21,16 +21,23 @@ from xco.protocol.messages import (
     Leave,
     Message,
     Mode,
+    Port,
+    PortCounts,
     Report,
     Status,
     Waiting,
 )
-from xco.protocol.wire import CONTROLLER, authenticated, encode
+from xco.protocol.wire import AGENT, CONTROLLER, VERSION, authenticated, encode
 from xco.topology.shapes import star_topology
 
 DROPPED, ANSWERED = 2, 1
 HEADER = Header(1, EPOCH, 5, 6)
 FULL = Report(HEADER, Flag.NONE, 0, 0, tuple(Waiting(host, 1, 1) for host in range(64)))
+PORTS = Port(
+    Header(AGENT, EPOCH, 5, 6),
+    bytes(32),
+    tuple(PortCounts(20, host, 1, 0, 0, 0, 0, 0) for host in range(16)),
+)
 OURS = Directive(Header(CONTROLLER, EPOCH, 1, 1), 0, Mode.CLOSED, 1, 0, 0, 0)
 
 
@@ -62,8 +69,8 @@ def passed(*datagrams: bytes) -> list[bytes]:
 
 @pytest.mark.parametrize(
     "message",
-    [Hello(HEADER, bytes(32)), Leave(HEADER), Report(HEADER, Flag.NONE, 0, 0), FULL],
-    ids=("hello", "leave", "empty report", "full report"),
+    [Hello(HEADER, bytes(32)), Leave(HEADER), Report(HEADER, Flag.NONE, 0, 0), FULL, PORTS],
+    ids=("hello", "leave", "empty report", "full report", "ports"),
 )
 def test_the_kernel_lets_every_message_of_a_host_pass(message: Message) -> None:
     datagram = host_encode(message)
@@ -76,17 +83,22 @@ def test_the_kernel_lets_every_message_of_a_host_pass(message: Message) -> None:
         lambda good: good[:0],
         lambda good: b"noise" + good[:0],
         lambda good: b"YCO1" + good[4:],
-        lambda good: good[:5] + b"\x01" + good[6:],
         lambda good: good[:4] + b"\x02" + good[5:],
         lambda good: good[:4] + b"\x06" + good[5:],
         lambda good: good[:-20],
-        lambda good: good + bytes(769),
+        lambda good: good + bytes(1281),
     ],
-    ids=("empty", "noise", "magic", "version", "welcome", "type", "short", "long"),
+    ids=("empty", "noise", "magic", "welcome", "type", "short", "long"),
 )
 def test_the_kernel_drops_what_is_no_message_of_a_host(change: Callable[[bytes], bytes]) -> None:
     good = host_encode(Report(HEADER, Flag.NONE, 0, 0))
     assert passed(change(good), good) == [good]
+
+
+def test_the_kernel_lets_another_version_pass_to_be_counted() -> None:
+    good = host_encode(Report(HEADER, Flag.NONE, 0, 0))
+    older = good[:5] + b"\x02" + good[6:]
+    assert passed(older, good) == [older, good]
 
 
 @pytest.mark.parametrize("kind", [Hello(HEADER, bytes(32)), Leave(HEADER)], ids=("hello", "leave"))
@@ -96,7 +108,7 @@ def test_the_kernel_knows_the_length_of_each_type(kind: Message) -> None:
 
 
 def forged(sequence: int, host: int = 1, kind: int = Leave.kind) -> bytes:
-    plain = struct.pack("<4sBBHQQQ", b"XCO1", kind, 2, host, EPOCH, sequence, 1)
+    plain = struct.pack("<4sBBHQQQ", b"XCO1", kind, VERSION, host, EPOCH, sequence, 1)
     return authenticated(plain, bytes(32))
 
 
@@ -153,8 +165,8 @@ def test_many_copies_of_a_destination_take_nothing_from_others(tmp_path: Path) -
     scene.report(0, 2)
     scene.report(1, 2)
     header = scene.hosts[1].header(scene.now_ns)
-    plain = struct.pack("<4sBBHQQQ", b"XCO1", 3, 2, 1, EPOCH, header.sequence, scene.now_ns)
-    body = struct.pack("<HHIQQQ", 0, 64, 0, 0, 0, 0) + struct.pack("<HHII", 2, 0, 1000, 0) * 64
+    plain = struct.pack("<4sBBHQQQ", b"XCO1", 3, VERSION, 1, EPOCH, header.sequence, scene.now_ns)
+    body = struct.pack("<HHIQQQ", 0, 64, 0, 0, 0, 0) + struct.pack("<HHIIQ", 2, 0, 1000, 0, 0) * 64
     assert scene.say(authenticated(plain + body, derive(MASTER, 1).up)) == DROPPED
     scene.run_until(scene.now_ns + 20 * MS)
     assert scene.hosts[0].directive.permits[0].rate_bps > 400_000_000

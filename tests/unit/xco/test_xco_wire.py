@@ -7,6 +7,7 @@ from xco_controller_rig import KEY, again
 
 from xco.errors import Malformed
 from xco.protocol.wire import (
+    AGENT,
     CONTROLLER,
     DATAGRAM_MAX,
     TIME_MAX,
@@ -14,9 +15,12 @@ from xco.protocol.wire import (
     Flag,
     Header,
     Hello,
+    Marks,
     Message,
     Mode,
     Permit,
+    Port,
+    PortCounts,
     Report,
     Waiting,
     authenticated,
@@ -29,11 +33,11 @@ OURS = Header(host=CONTROLLER, epoch=5, sequence=7, sent_ns=9)
 
 
 def test_a_report_is_laid_out_as_documented() -> None:
-    datagram = encode(Report(HEADER, Flag.MORE, 11, 13, (Waiting(2, 1500, 1000),), 15), KEY)
+    datagram = encode(Report(HEADER, Flag.MORE, 11, 13, (Waiting(2, 1500, 1000, 2**33),), 15), KEY)
     assert datagram[:-16].hex(" ", 4) == (
-        "58434f31 03020300 05000000 00000000 07000000 00000000 09000000 00000000"
+        "58434f31 03030300 05000000 00000000 07000000 00000000 09000000 00000000"
         " 02000100 00000000 0b000000 00000000 0d000000 00000000 0f000000 00000000"
-        " 02000000 dc050000 e8030000"
+        " 02000000 dc050000 e8030000 00000000 02000000"
     )
 
 
@@ -42,6 +46,23 @@ def test_a_directive_is_laid_out_as_documented() -> None:
     assert encode(message, KEY)[32:-16].hex(" ", 4) == (
         "03000100 01000000 64000000 00000000 c8000000 00000000"
         " 01000000 00000000 02000000 00000000 02000000 00ca9a3b 00000000"
+    )
+
+
+def test_marks_are_laid_out_as_documented() -> None:
+    assert encode(Marks(HEADER, 2, 100, 10, 15000, 4, 10**6), KEY)[32:-16].hex(" ", 4) == (
+        "02000000 00000000 64000000 00000000 0a000000 00000000 983a0000 00000000"
+        " 04000000 00000000 40420f00 00000000"
+    )
+
+
+def test_a_port_is_laid_out_as_documented() -> None:
+    port = PortCounts(3, 2, 100, 10, 15000, 4, 1, 3000, coordinated_bytes=9000)
+    message = Port(Header(AGENT, 5, 7, 9), bytes(range(32)), (port,))
+    assert encode(message, KEY)[64:-16].hex(" ", 4) == (
+        "01000000 00000000 03000000 02000000 64000000 00000000 0a000000 00000000"
+        " 983a0000 00000000 28230000 00000000 04000000 00000000 01000000 00000000"
+        " b80b0000 00000000"
     )
 
 
@@ -64,8 +85,8 @@ def test_the_authenticator_is_keyed_blake2b() -> None:
 
 
 def test_the_longest_message_fits_a_frame() -> None:
-    permits = tuple(Permit(host, 1) for host in range(64))
-    assert len(encode(Directive(OURS, 3, Mode.RATE, 1, 0, 0, 0, permits), KEY)) == DATAGRAM_MAX
+    waiting = tuple(Waiting(host, 1, 1) for host in range(64))
+    assert len(encode(Report(HEADER, Flag.NONE, 0, 0, waiting), KEY)) == DATAGRAM_MAX
 
 
 @pytest.mark.parametrize(
@@ -83,6 +104,15 @@ def test_the_longest_message_fits_a_frame() -> None:
         (Report(HEADER, Flag.NONE, 0, 0, (Waiting(1, 1, 1),) * 2), "destination"),
         (Directive(OURS, 3, Mode.RATE, 1, 0, 0, 0, (Permit(1, 1),) * 2), "destination"),
         (Hello(Header(3, 5, 7, TIME_MAX), bytes(32)), "sent_ns"),
+        (Marks(HEADER, 3, 1, 1, 1, 1), "to"),
+        (Marks(HEADER, 2, 1, 1, 1, 2), "marks"),
+        (Marks(Header(AGENT, 5, 7, 9), 2, 1, 1, 1, 1), "host"),
+        (Port(HEADER, bytes(31)), "digest"),
+        (Port(HEADER, bytes(32), (PortCounts(9, 2, 1, 0, 0, 0, 0, 0),)), "target"),
+        (Port(HEADER, bytes(32), (PortCounts(3, 3, 1, 0, 0, 0, 0, 0),)), "target"),
+        (Port(HEADER, bytes(32), (PortCounts(9, 3, 1, 0, 0, 0, 0, 0),) * 2), "port"),
+        (Port(HEADER, bytes(32), (PortCounts(9, 3, 1, 0, 0, 0, 0, 0, 1),)), "coordinated_bytes"),
+        (Port(HEADER, bytes(32), (PortCounts(9, 3, 1, 0, 0, 0, 0, 0),) * 17), "count"),
     ],
 )
 def test_what_breaks_a_rule_is_not_sent(message: Message, field: str) -> None:

@@ -8,6 +8,7 @@ from xco_controller_rig import KEY, again
 
 from xco.errors import Forged, Malformed, Stale
 from xco.protocol.wire import (
+    AGENT,
     CONTROLLER,
     NOWHERE,
     TIME_MAX,
@@ -19,11 +20,14 @@ from xco.protocol.wire import (
     Leave,
     Located,
     Map,
+    Marks,
     Message,
     Mode,
     Origin,
     Permit,
     Places,
+    Port,
+    PortCounts,
     Report,
     Status,
     Strategy,
@@ -49,7 +53,11 @@ LEAVE = Leave(FROM_HOST)
 MAC = bytes(range(2, 8)) + bytes(10)
 PLACES = Places(FROM_HOST, CONTROLLER, 0, 1, 1, 0, (Located(MAC, 0, Kind.MAC, 3),))
 MAP = Map(OURS, 3, 1, 2, 4, 1, (Located(MAC, 7, Kind.MAC, NOWHERE),))
-VALID = (HELLO, WELCOME, REPORT, SLICE, RATE, LEAVE, PLACES, MAP)
+MARKS = Marks(FROM_HOST, 2, 100, 10, 15000, 4, 10**6)
+COUNTS = PortCounts(9, 3, 100, 10, 15000, 4, 1, 3000, coordinated_bytes=9000)
+OTHER = PortCounts(8, 3, 100, 10, 15000, 4, 1, 3000)
+PORT = Port(Header(AGENT, 5, 7, 9), bytes(range(32)), (COUNTS, OTHER))
+VALID = (HELLO, WELCOME, REPORT, SLICE, RATE, LEAVE, PLACES, MAP, MARKS, PORT)
 
 
 def damaged(message: Message, offset: int, layout: str, value: int) -> bytes:
@@ -86,7 +94,7 @@ def test_magic_and_version_are_checked_in_every_message(message: Message) -> Non
         assert refused(damaged(message, 5, "B", version), VERSION_DIFFERS) == "version"
 
 
-@pytest.mark.parametrize("kind", [0, 8, 255])
+@pytest.mark.parametrize("kind", [0, 10, 255])
 def test_a_type_that_is_none_is_refused(kind: int) -> None:
     assert refused(damaged(LEAVE, 4, "B", kind)) == "type"
 
@@ -109,10 +117,9 @@ def test_a_controllers_message_is_from_the_controller(message: Message) -> None:
 @pytest.mark.parametrize(
     ("message", "offset", "layout", "value", "field"),
     [
-        (WELCOME, 0, "H", 0xFFFE, "to"),
         (WELCOME, 0, "H", 0xFFFF, "to"),
         (WELCOME, 2, "B", 4, "status"),
-        (WELCOME, 3, "B", 3, "strategy"),
+        (WELCOME, 3, "B", 4, "strategy"),
         (WELCOME, 4, "I", 1, "reserved"),
         (WELCOME, 4, "I", 1 << 31, "reserved"),
         (REPORT, 0, "H", 4, "flag"),
@@ -121,8 +128,8 @@ def test_a_controllers_message_is_from_the_controller(message: Message) -> None:
         (REPORT, 4, "I", 1, "reserved"),
         (REPORT, 32, "H", 0xFFFE, "destination"),
         (REPORT, 34, "H", 1, "reserved"),
-        (REPORT, 44, "H", 0xFFFE, "destination"),
-        (REPORT, 46, "H", 0x8000, "reserved"),
+        (REPORT, 52, "H", 0xFFFE, "destination"),
+        (REPORT, 54, "H", 0x8000, "reserved"),
         (SLICE, 0, "H", 0xFFFE, "to"),
         (SLICE, 2, "B", 4, "mode"),
         (SLICE, 3, "B", 1, "reserved"),
@@ -138,7 +145,7 @@ def test_a_controllers_message_is_from_the_controller(message: Message) -> None:
         (SLICE, 54, "H", 1, "reserved"),
         (RATE, 2, "B", 1, "end_ns"),
         (RATE, 16, "Q", 99, "end_ns"),
-        (REPORT, 44, "H", 2, "destination"),
+        (REPORT, 52, "H", 2, "destination"),
         (SLICE, 52, "H", 2, "destination"),
         (REPORT, -8, "Q", TIME_MAX, "sent_ns"),
         (SLICE, -8, "Q", 2**64 - 1, "sent_ns"),
@@ -164,6 +171,22 @@ def test_a_controllers_message_is_from_the_controller(message: Message) -> None:
         (MAP, 59, "B", 1, "reserved"),
         (MAP, 60, "H", 0xFFFE, "located"),
         (PLACES, 60, "H", 4, "located"),
+        (MARKS, 0, "H", 3, "to"),
+        (MARKS, 0, "H", 0xFFFE, "to"),
+        (MARKS, 2, "H", 1, "reserved"),
+        (MARKS, 4, "I", 1, "reserved"),
+        (MARKS, 8, "Q", TIME_MAX, "read_ns"),
+        (MARKS, 32, "Q", 11, "marks"),
+        (PORT, 32, "H", 1, "length"),
+        (PORT, 32, "H", 17, "length"),
+        (PORT, 34, "H", 1, "reserved"),
+        (PORT, 36, "I", 1, "reserved"),
+        (PORT, 40, "I", 0x1FFFC, "source"),
+        (PORT, 40, "I", 3, "target"),
+        (PORT, 40, "I", 8, "port"),
+        (PORT, 44, "I", 0x1FFFC, "target"),
+        (PORT, 48, "Q", TIME_MAX, "read_ns"),
+        (PORT, 72, "Q", 15001, "coordinated_bytes"),
     ],
 )
 def test_one_damaged_field_of_a_body_is_named(
@@ -176,6 +199,13 @@ def test_one_damaged_field_of_a_body_is_named(
     ("message", "offset", "layout", "value"),
     [
         (WELCOME, 0, "H", 0xFFFD),
+        (WELCOME, 0, "H", AGENT),
+        (MARKS, 0, "H", 0xFFFD),
+        (MARKS, 32, "Q", 10),
+        (MARKS, 40, "Q", 2**64 - 1),
+        (PORT, 40, "I", 0x1FFFB),
+        (PORT, 72, "Q", 15000),
+        (PORT, 96, "Q", 2**64 - 1),
         (WELCOME, 2, "B", 3),
         (WELCOME, 3, "B", 0),
         (WELCOME, 8, "Q", TIME_MAX - 1),
@@ -231,13 +261,13 @@ def test_more_than_64_entries_are_refused_though_their_count_is_right() -> None:
     def grown(plain: bytes) -> bytes:
         return plain[: BODY + 4] + struct.pack("<H", 65) + plain[BODY + 6 :] + one_more
 
-    assert refused(resized(full, grown)) == "length"
+    assert refused(resized(full, grown)) == "count"
     entries = tuple(Waiting(n, 1, 1) for n in range(64))
     report = Report(FROM_HOST, Flag.NONE, 0, 0, entries)
     assert decode(encode(report, KEY), KEY) == report
 
     def one_longer(plain: bytes) -> bytes:
-        entry = struct.pack("<HHII", 64, 0, 1, 1)
+        entry = struct.pack("<HHIIQ", 64, 0, 1, 1, 1)
         return plain[: BODY + 2] + struct.pack("<H", 65) + plain[BODY + 4 :] + entry
 
     assert refused(resized(report, one_longer)) == "length"
@@ -255,7 +285,7 @@ def test_the_authenticator_covers_header_and_body() -> None:
     ("message", "field"),
     [
         (Welcome(FROM_HOST, 3, Status.JOINED, Strategy.RATE, 1, 1, 1, 1), "host"),
-        (Welcome(OURS, 0xFFFE, Status.JOINED, Strategy.RATE, 1, 1, 1, 1), "to"),
+        (Welcome(OURS, 0xFFFF, Status.JOINED, Strategy.RATE, 1, 1, 1, 1), "to"),
         (Welcome(OURS, -1, Status.JOINED, Strategy.RATE, 1, 1, 1, 1), "to"),
         (Welcome(OURS, 3, Status.JOINED, Strategy.RATE, TIME_MAX, 1, 1, 1), "slice_ns"),
         (Report(OURS, Flag.NONE, 0, 0), "host"),

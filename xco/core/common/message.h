@@ -1,4 +1,4 @@
-// Messages between the controller and the local coordinators.
+// Messages between the controller, the local coordinators and the port agents.
 //
 // One datagram is one message: a header, a body, and an authenticator over both (keyed BLAKE2b of
 // 16 bytes; the key is the host's for this direction, see common/keys.h). All numbers are
@@ -12,16 +12,19 @@
 
 #include "common/place_log.h"
 
-#define XCO_WIRE_VERSION 2
+#define XCO_WIRE_VERSION 3
 #define XCO_CONTROLLER 0xffffu   // the host field of the controller's messages
+#define XCO_AGENT 0xfffeu        // the host field of port agents' messages
 #define XCO_HOSTS_MAX 0xfffeu    // hosts are 0 to 0xfffd
+#define XCO_NODES_MAX 0x1fffcu   // hosts and switches
 #define XCO_KEY_BYTES 32
 #define XCO_AUTH_BYTES 16
 #define XCO_DIGEST_BYTES 32
 #define XCO_HEADER_BYTES 32
 #define XCO_ENTRIES_MAX 64       // most destinations in one report or directive
 #define XCO_LOCATED_MAX 34       // most addresses in one PLACES or MAP
-#define XCO_DATAGRAM_MAX 856     // a directive of 64 entries; below every usual MTU
+#define XCO_PORTS_MAX 16         // most ports in one PORT
+#define XCO_DATAGRAM_MAX 1360    // a report of 64 entries; below every usual MTU
 #define XCO_TIME_MAX (UINT64_C(1) << 61) // times stay below: sums of four cannot overflow
 
 enum xco_type {
@@ -32,6 +35,8 @@ enum xco_type {
     XCO_LEAVE = 5,     // host to controller: do not schedule me
     XCO_PLACES = 6,    // host to controller: which addresses are behind me, since a version
     XCO_MAP = 7,       // controller to host: which address is at which host, since a version
+    XCO_MARKS = 8,     // host to host: what arrived from you, and what you may send to me
+    XCO_PORT = 9,      // port agent, or a host for its own port, to controller: a port's counters
 };
 
 // What a directive permits from start_ns to end_ns. Before start_ns the preceding directive stays
@@ -44,7 +49,7 @@ enum xco_mode {
     XCO_OPEN = 3,   // everything, uncoordinated
 };
 
-enum xco_strategy { XCO_TIMESLICE = 0, XCO_BY_RATE = 1, XCO_HYBRID = 2 };
+enum xco_strategy { XCO_TIMESLICE = 0, XCO_BY_RATE = 1, XCO_HYBRID = 2, XCO_GCC = 3 };
 
 enum xco_welcome_status {
     XCO_JOINED = 0,
@@ -70,7 +75,7 @@ struct xco_hello {
 };
 
 struct xco_welcome {
-    uint16_t to;               // the host being answered
+    uint16_t to;               // the host being answered, or XCO_AGENT
     uint8_t status;            // enum xco_welcome_status
     uint8_t strategy;          // enum xco_strategy
     uint64_t slice_ns;         // length of a timeslice
@@ -83,6 +88,7 @@ struct xco_waiting {
     uint16_t destination;   // host
     uint32_t backlog_bytes; // bytes in the gate's queue; saturates
     uint32_t rate_kbps;     // recent send rate, kbit/s
+    uint64_t sent_bytes;    // all bytes sent through its gate; begins again with the queue
 };
 
 struct xco_report {
@@ -122,6 +128,36 @@ struct xco_map {
     struct xco_located entries[XCO_LOCATED_MAX];
 };
 
+// Counters are cumulative; one that falls was restarted.
+struct xco_arrivals {
+    uint16_t to;        // the host being written to
+    uint64_t read_ns;   // when the counters were read, the sender's clock
+    uint64_t packets;   // that arrived from `to`
+    uint64_t bytes;     // of these
+    uint64_t marks;     // of the packets
+    uint64_t offer_bps; // what `to` may send to the sender; 0: no offer
+};
+
+// A port of the tree: the directed link from node `source` to node `target` (hosts first, then
+// switches). Counters are cumulative; one that falls was restarted.
+struct xco_port {
+    uint32_t source;
+    uint32_t target;
+    uint64_t read_ns; // when the counters were read, the agent's clock
+    uint64_t packets; // that left the port
+    uint64_t bytes;
+    uint64_t coordinated_bytes; // of these, from hosts of the topology; only hosts know it
+    uint64_t marks;
+    uint64_t drops;
+    uint64_t backlog_bytes; // waiting now
+};
+
+struct xco_ports {
+    uint8_t digest[XCO_DIGEST_BYTES]; // of the names of all nodes
+    uint16_t count;
+    struct xco_port entries[XCO_PORTS_MAX];
+};
+
 struct xco_message {
     struct xco_header header;
     union {
@@ -130,6 +166,8 @@ struct xco_message {
         struct xco_report report;
         struct xco_directive directive;
         struct xco_map map;
+        struct xco_arrivals arrivals;
+        struct xco_ports ports;
     } body;
 };
 

@@ -11,20 +11,29 @@ enum {
     HELLO_BYTES = XCO_DIGEST_BYTES,
     WELCOME_BYTES = 40,
     REPORT_BYTES = 32,
-    WAITING_BYTES = 12,
+    WAITING_BYTES = 20,
     DIRECTIVE_BYTES = 40,
     PERMIT_BYTES = 12,
     MAP_BYTES = 40,
     LOCATED_BYTES = 22,
+    ARRIVALS_BYTES = 48,
+    PORTS_BYTES = 40,
+    PORT_BYTES = 64,
 };
 
 _Static_assert(XCO_HEADER_BYTES + MAP_BYTES + XCO_LOCATED_MAX * LOCATED_BYTES + XCO_AUTH_BYTES <=
                    XCO_DATAGRAM_MAX,
                "a full map fits");
+_Static_assert(XCO_HEADER_BYTES + PORTS_BYTES + XCO_PORTS_MAX * PORT_BYTES + XCO_AUTH_BYTES <=
+                   XCO_DATAGRAM_MAX,
+               "the most ports fit");
 _Static_assert(XCO_AUTH_BYTES >= crypto_generichash_BYTES_MIN, "the authenticator's length");
 _Static_assert(XCO_KEY_BYTES == crypto_generichash_KEYBYTES, "the key's length");
 _Static_assert(XCO_HEADER_BYTES + DIRECTIVE_BYTES + XCO_ENTRIES_MAX * PERMIT_BYTES +
-                       XCO_AUTH_BYTES ==
+                       XCO_AUTH_BYTES <=
+                   XCO_DATAGRAM_MAX,
+               "a full directive fits");
+_Static_assert(XCO_HEADER_BYTES + REPORT_BYTES + XCO_ENTRIES_MAX * WAITING_BYTES + XCO_AUTH_BYTES ==
                    XCO_DATAGRAM_MAX,
                "the longest message");
 
@@ -86,6 +95,7 @@ static void put_report(uint8_t **at, const struct xco_report *report) {
         put(at, 0, 2);
         put(at, report->entries[i].backlog_bytes, 4);
         put(at, report->entries[i].rate_kbps, 4);
+        put(at, report->entries[i].sent_bytes, 8);
     }
 }
 
@@ -125,6 +135,35 @@ static void put_map(uint8_t **at, const struct xco_map *map) {
     }
 }
 
+static void put_arrivals(uint8_t **at, const struct xco_arrivals *arrivals) {
+    put(at, arrivals->to, 2);
+    put(at, 0, 6);
+    put(at, arrivals->read_ns, 8);
+    put(at, arrivals->packets, 8);
+    put(at, arrivals->bytes, 8);
+    put(at, arrivals->marks, 8);
+    put(at, arrivals->offer_bps, 8);
+}
+
+static void put_ports(uint8_t **at, const struct xco_ports *ports) {
+    memcpy(*at, ports->digest, XCO_DIGEST_BYTES);
+    *at += XCO_DIGEST_BYTES;
+    put(at, ports->count, 2);
+    put(at, 0, 6);
+    for (size_t i = 0; i < ports->count; i++) {
+        const struct xco_port *port = &ports->entries[i];
+        put(at, port->source, 4);
+        put(at, port->target, 4);
+        put(at, port->read_ns, 8);
+        put(at, port->packets, 8);
+        put(at, port->bytes, 8);
+        put(at, port->coordinated_bytes, 8);
+        put(at, port->marks, 8);
+        put(at, port->drops, 8);
+        put(at, port->backlog_bytes, 8);
+    }
+}
+
 static void put_body(uint8_t **at, const struct xco_message *message) {
     switch (message->header.type) {
     case XCO_HELLO:
@@ -142,6 +181,12 @@ static void put_body(uint8_t **at, const struct xco_message *message) {
     case XCO_PLACES:
     case XCO_MAP:
         put_map(at, &message->body.map);
+        break;
+    case XCO_MARKS:
+        put_arrivals(at, &message->body.arrivals);
+        break;
+    case XCO_PORT:
+        put_ports(at, &message->body.ports);
         break;
     default: // LEAVE has no body
         break;
@@ -215,6 +260,7 @@ static bool get_report(const uint8_t *at, size_t length, struct xco_report *repo
         reserved |= get(&at, 2);
         report->entries[i].backlog_bytes = (uint32_t)get(&at, 4);
         report->entries[i].rate_kbps = (uint32_t)get(&at, 4);
+        report->entries[i].sent_bytes = get(&at, 8);
     }
     return reserved == 0;
 }
@@ -271,6 +317,51 @@ static bool get_map(const uint8_t *at, size_t length, struct xco_map *map) {
     return reserved == 0;
 }
 
+static bool get_arrivals(const uint8_t *at, size_t length, struct xco_arrivals *arrivals) {
+    if (length != ARRIVALS_BYTES) {
+        return false;
+    }
+    arrivals->to = (uint16_t)get(&at, 2);
+    const uint64_t reserved = get(&at, 6);
+    arrivals->read_ns = get(&at, 8);
+    arrivals->packets = get(&at, 8);
+    arrivals->bytes = get(&at, 8);
+    arrivals->marks = get(&at, 8);
+    arrivals->offer_bps = get(&at, 8);
+    return reserved == 0;
+}
+
+static struct xco_port get_port(const uint8_t **at) {
+    struct xco_port port;
+    port.source = (uint32_t)get(at, 4);
+    port.target = (uint32_t)get(at, 4);
+    port.read_ns = get(at, 8);
+    port.packets = get(at, 8);
+    port.bytes = get(at, 8);
+    port.coordinated_bytes = get(at, 8);
+    port.marks = get(at, 8);
+    port.drops = get(at, 8);
+    port.backlog_bytes = get(at, 8);
+    return port;
+}
+
+static bool get_ports(const uint8_t *at, size_t length, struct xco_ports *ports) {
+    if (length < PORTS_BYTES) {
+        return false;
+    }
+    memcpy(ports->digest, at, XCO_DIGEST_BYTES);
+    at += XCO_DIGEST_BYTES;
+    ports->count = (uint16_t)get(&at, 2);
+    const uint64_t reserved = get(&at, 6);
+    if (ports->count > XCO_PORTS_MAX || length != PORTS_BYTES + (size_t)ports->count * PORT_BYTES) {
+        return false;
+    }
+    for (size_t i = 0; i < ports->count; i++) {
+        ports->entries[i] = get_port(&at);
+    }
+    return reserved == 0;
+}
+
 static bool get_body(const uint8_t *at, size_t length, struct xco_message *message) {
     switch (message->header.type) {
     case XCO_HELLO:
@@ -284,6 +375,10 @@ static bool get_body(const uint8_t *at, size_t length, struct xco_message *messa
     case XCO_PLACES:
     case XCO_MAP:
         return get_map(at, length, &message->body.map);
+    case XCO_MARKS:
+        return get_arrivals(at, length, &message->body.arrivals);
+    case XCO_PORT:
+        return get_ports(at, length, &message->body.ports);
     case XCO_LEAVE:
         return length == 0;
     default:
@@ -321,6 +416,7 @@ struct xco_claim xco_wire_claim(const uint8_t *datagram) {
     const uint8_t *type = datagram + sizeof MAGIC, *host = type + 2, *sequence = host + 2 + 8;
     return (struct xco_claim){
         .type = *type,
+        .version = type[1],
         .host = (uint16_t)get(&host, 2),
         .sequence = get(&sequence, 8),
     };

@@ -29,10 +29,11 @@ size_t xco_wire_encode(const struct xco_message *message, const uint8_t key[XCO_
 enum xco_wire_result xco_wire_decode(const uint8_t *datagram, size_t length,
                                      const uint8_t key[XCO_KEY_BYTES], struct xco_message *message);
 
-// Reads host and sequence of a possible message before checking its authenticator: to look up the
-// key, and to drop what could not be obeyed anyway. The length is at least XCO_HEADER_BYTES.
+// Reads parts of a possible message before checking its authenticator: to look up the key, and to
+// drop what could not be obeyed anyway. The length is at least XCO_HEADER_BYTES.
 struct xco_claim {
     uint8_t type;
+    uint8_t version;
     uint16_t host;
     uint64_t sequence;
 };

@@ -15,19 +15,21 @@ static bool from_controller(uint8_t type) {
 }
 
 static bool header_is_sound(const struct xco_header *header) {
-    if (header->type < XCO_HELLO || header->type > XCO_MAP) {
+    if (header->type < XCO_HELLO || header->type > XCO_PORT) {
         return false;
     }
     if (header->sent_ns >= XCO_TIME_MAX) {
         return false;
     }
-    return from_controller(header->type) ? header->host == XCO_CONTROLLER
-                                         : header->host < XCO_HOSTS_MAX;
+    if (from_controller(header->type)) {
+        return header->host == XCO_CONTROLLER;
+    }
+    return header->host < XCO_HOSTS_MAX || (header->type == XCO_PORT && header->host == XCO_AGENT);
 }
 
 static bool welcome_is_sound(const struct xco_welcome *welcome) {
-    return welcome->to < XCO_HOSTS_MAX && welcome->status <= XCO_HELLO_FIRST &&
-           welcome->strategy <= XCO_HYBRID &&
+    return welcome->to <= XCO_AGENT && welcome->status <= XCO_HELLO_FIRST &&
+           welcome->strategy <= XCO_GCC &&
            (welcome->slice_ns | welcome->silence_ns | welcome->echo_sent_ns |
             welcome->echo_received_ns) < XCO_TIME_MAX;
 }
@@ -107,6 +109,29 @@ static bool map_is_sound(const struct xco_header *header, const struct xco_map *
     return sound;
 }
 
+static bool arrivals_are_sound(const struct xco_header *header,
+                               const struct xco_arrivals *arrivals) {
+    return arrivals->to < XCO_HOSTS_MAX && arrivals->to != header->host &&
+           arrivals->read_ns < XCO_TIME_MAX && arrivals->marks <= arrivals->packets;
+}
+
+// Whether two ends are nodes; a host counts only at its own port, and no port is named twice.
+static bool ports_are_sound(const struct xco_header *header, const struct xco_ports *ports) {
+    bool sound = ports->count <= XCO_PORTS_MAX;
+    for (size_t i = 0; sound && i < ports->count; i++) {
+        const struct xco_port *port = &ports->entries[i];
+        sound = port->source < XCO_NODES_MAX && port->target < XCO_NODES_MAX &&
+                port->source != port->target && port->read_ns < XCO_TIME_MAX &&
+                port->coordinated_bytes <= port->bytes &&
+                (header->host == XCO_AGENT || port->target == header->host);
+        for (size_t j = 0; sound && j < i; j++) {
+            sound = ports->entries[j].source != port->source ||
+                    ports->entries[j].target != port->target;
+        }
+    }
+    return sound;
+}
+
 bool xco_wire_is_sound(const struct xco_message *message) {
     if (!header_is_sound(&message->header)) {
         return false;
@@ -121,6 +146,10 @@ bool xco_wire_is_sound(const struct xco_message *message) {
     case XCO_PLACES:
     case XCO_MAP:
         return map_is_sound(&message->header, &message->body.map);
+    case XCO_MARKS:
+        return arrivals_are_sound(&message->header, &message->body.arrivals);
+    case XCO_PORT:
+        return ports_are_sound(&message->header, &message->body.ports);
     default:
         return true;
     }

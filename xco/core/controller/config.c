@@ -4,7 +4,7 @@
 //   switches 1
 //   link 0 5 1000000000    two nodes (hosts first, then switches) and bits/s; tree links only
 //   weight 3 2             a host and its weight
-//   digest 0a1b...         64 hexadecimal digits
+//   digest 0a1b...         64 hexadecimal digits, and so is nodes_digest
 #include "controller/config.h"
 
 #include <errno.h>
@@ -43,7 +43,7 @@ static const struct key KEYS[] = {
     {"threshold_ns", U64, CORE(threshold_ns), 0, UINT64_MAX},
     {"patience_ns", U64, CORE(patience_ns), 0, UINT64_MAX},
     {"pace_permille", U32, CORE(pace_permille), 1, 1000},
-    {"strategy", U8, CORE(strategy), XCO_TIMESLICE, XCO_HYBRID},
+    {"strategy", U8, CORE(strategy), XCO_TIMESLICE, XCO_GCC},
     {"policy", U8, CORE(policy), XCO_PUBLISHED, XCO_FAIR},
     {"max_min", FLAG, CORE(max_min), 0, 1},
     {"on_demand", FLAG, CORE(on_demand), 0, 1},
@@ -99,10 +99,9 @@ static const char *store(const struct key *key, const char *value, void *config)
     return NULL;
 }
 
-static const char *read_digest(struct reading *reading, const char *value) {
+static const char *read_digest(uint8_t digest[XCO_DIGEST_BYTES], const char *value) {
     size_t length = 0;
-    if (sodium_hex2bin(reading->config->core.digest, XCO_DIGEST_BYTES, value, strlen(value), NULL,
-                       &length, NULL) != 0 ||
+    if (sodium_hex2bin(digest, XCO_DIGEST_BYTES, value, strlen(value), NULL, &length, NULL) != 0 ||
         length != XCO_DIGEST_BYTES) {
         return "is not 64 hexadecimal digits";
     }
@@ -177,7 +176,10 @@ static const char *read_pair(struct reading *reading, const char *name, const ch
         return read_weight(reading, value);
     }
     if (strcmp(name, "digest") == 0) {
-        return read_digest(reading, value);
+        return read_digest(reading->config->core.digest, value);
+    }
+    if (strcmp(name, "nodes_digest") == 0) {
+        return read_digest(reading->config->core.nodes_digest, value);
     }
     for (size_t i = 0; i < sizeof KEYS / sizeof KEYS[0]; i++) {
         if (strcmp(name, KEYS[i].name) == 0) {

@@ -9,6 +9,7 @@
 #include "controller/engine/engine.h"
 #include "controller/engine/hosts.h"
 #include "controller/engine/view.h"
+#include "common/log.h"
 
 // Reads the master key and derives the keys of all hosts; NULL, or the error.
 static const char *open_keys(struct xco_node *node) {
@@ -95,12 +96,18 @@ static void count_dropped(struct xco_counters *counters, enum xco_wire_result re
     case XCO_WIRE_FORGED:
         counters->dropped_forged++;
         break;
-    case XCO_WIRE_VERSION_DIFFERS:
-        counters->dropped_version++;
-        break;
     default:
         counters->dropped_malformed++;
         break;
+    }
+}
+
+// Logs the first: its sender gets no answer that it could read.
+static void note_version(struct xco_node *node, uint8_t version) {
+    if (xco_control_counters(node->core)->dropped_version++ == 0) {
+        xco_say("a message of protocol version %u arrived, this is version %u: install the same "
+                "release on controllers, hosts and port agents",
+                version, XCO_WIRE_VERSION);
     }
 }
 
@@ -124,6 +131,10 @@ enum xco_receive_result xco_node_receive(struct xco_node *node, uint64_t now_ns,
         return XCO_DROPPED;
     }
     const struct xco_claim claim = xco_wire_claim(datagram);
+    if (claim.version != XCO_WIRE_VERSION) {
+        note_version(node, claim.version);
+        return XCO_DROPPED;
+    }
     if (!xco_control_heeds(node->core, &claim)) {
         return XCO_DROPPED;
     }

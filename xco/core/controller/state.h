@@ -19,7 +19,7 @@ struct xco_socket_address {
 struct xco_shell {
     const char *path; // of the loop file
     struct xco_node node;
-    struct xco_socket_address *addresses; // one per host, and one for the last unknown host
+    struct xco_socket_address *addresses; // one per host, and one for the last other sender
     struct xco_stats stats;
     uint64_t publish_ns; // when the statistics are next written
     uint64_t timer_ns;   // the timer's setting; UINT64_MAX: disarmed

@@ -199,6 +199,15 @@ void xco_messages_kept(struct xco_coordinator *c) {
     }
 }
 
+// Logs the first, though anyone can send one: a controller of another release cannot tell us.
+static void note_version(struct xco_coordinator *c, uint8_t version) {
+    if (c->counts.versions++ == 0) {
+        xco_say("a message of protocol version %u arrived, this is version %u: install the same "
+                "release on controllers and hosts",
+                version, XCO_WIRE_VERSION);
+    }
+}
+
 static void take(struct xco_coordinator *c, const uint8_t *datagram, size_t length,
                  int64_t arrived_ns) {
     struct xco_message message;
@@ -207,6 +216,10 @@ static void take(struct xco_coordinator *c, const uint8_t *datagram, size_t leng
                     (message.header.type == XCO_DIRECTIVE || message.header.type == XCO_WELCOME ||
                      message.header.type == XCO_MAP);
     c->counts.received++;
+    if (result == XCO_WIRE_VERSION_DIFFERS) {
+        note_version(c, xco_wire_claim(datagram).version);
+        return;
+    }
     c->counts.forged += result == XCO_WIRE_FORGED;
     c->counts.malformed += result != XCO_WIRE_FORGED && !to_hosts;
     if (to_hosts && message.header.type == XCO_MAP) {

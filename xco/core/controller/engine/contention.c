@@ -99,7 +99,7 @@ static void coordinate_host(struct xco_control *core, uint64_t now_ns, uint32_t 
     core->peers[host]->coordinated = true;
     const struct xco_directive plan = {.mode = XCO_CLOSED, .start_ns = now_ns};
     xco_control_plan(core, host, &plan, now_ns);
-    if (core->settings.strategy != XCO_BY_RATE) {
+    if (xco_grants_slices(core->settings.strategy)) {
         xco_slices_reported(core, now_ns, host);
     }
 }

@@ -55,6 +55,12 @@
     X(refused_place)               \
     X(refused_claimant)            \
     X(refused_owner)               \
+    X(received_ports)              \
+    X(ports_known)                 \
+    X(ports_begun)                 \
+    X(ports_stale)                 \
+    X(ports_unknown)               \
+    X(ports_impossible)            \
     X(reloads)                     \
     X(reloads_failed)              \
     X(realtime)

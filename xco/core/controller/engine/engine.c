@@ -48,10 +48,12 @@ static bool allocate(struct xco_control *core) {
     const size_t hosts = core->network.hosts;
     core->peers = calloc(hosts, sizeof *core->peers);
     core->channels = calloc(xco_network_directed(&core->network) + 1, sizeof *core->channels);
+    core->ports = calloc(xco_network_directed(&core->network) + 1, sizeof *core->ports);
     core->grants = calloc(hosts, sizeof *core->grants);
     core->outbox = calloc(hosts, sizeof *core->outbox);
-    return core->peers != NULL && core->channels != NULL && core->grants != NULL &&
-           core->outbox != NULL && xco_fallen_init(core) && xco_claims_init(core) &&
+    return core->peers != NULL && core->channels != NULL && core->ports != NULL &&
+           core->grants != NULL && core->outbox != NULL && xco_fallen_init(core) &&
+           xco_claims_init(core) &&
            xco_extras_init(&core->extras, xco_network_directed(&core->network)) &&
            xco_calendar_init(&core->calendar, xco_network_directed(&core->network)) &&
            xco_fill_init(&core->fill, &core->network) == 0;
@@ -104,6 +106,7 @@ void xco_control_free(struct xco_control *core) {
     free(core->weights);
     free(core->peers);
     free(core->channels);
+    free(core->ports);
     free(core->below);
     free(core->grants);
     free(core->flows);
@@ -123,7 +126,7 @@ enum xco_receive_result xco_control_receive(struct xco_control *core, uint64_t n
 }
 
 bool xco_control_set_strategy(struct xco_control *core, uint64_t now_ns, uint8_t strategy) {
-    if (strategy > XCO_HYBRID) {
+    if (strategy > XCO_GCC) {
         return false;
     }
     core->settings.strategy = strategy;
@@ -167,6 +170,7 @@ static void plan_if_due(struct xco_control *core, uint64_t now_ns) {
 void xco_control_advance(struct xco_control *core, uint64_t now_ns) {
     struct xco_timer due;
     core->began_ns = core->began_ns == 0 ? now_ns : core->began_ns;
+    core->now_ns = now_ns;
     while (xco_timers_take_due(&core->timers, now_ns, &due)) {
         switch (due.kind) {
         case XCO_TIMER_SLICE:
@@ -211,18 +215,18 @@ static void take_welcome(struct xco_control *core, uint64_t now_ns, uint32_t hos
     core->counters.welcomes_sent++;
 }
 
-static void take_refusal(struct xco_control *core, uint64_t now_ns, struct xco_message *message) {
+static void take_answer(struct xco_control *core, uint64_t now_ns, struct xco_message *message) {
     take_header(core, now_ns, XCO_WELCOME, message);
     message->body.welcome = (struct xco_welcome){
-        .to = core->unknown.host,
-        .status = XCO_UNKNOWN_HOST,
+        .to = core->answer.to,
+        .status = core->answer.status,
         .strategy = core->settings.strategy,
         .slice_ns = core->settings.slice_ns,
         .silence_ns = core->settings.silence_ns,
-        .echo_sent_ns = core->unknown.sent_ns,
-        .echo_received_ns = core->unknown.arrived_ns,
+        .echo_sent_ns = core->answer.sent_ns,
+        .echo_received_ns = core->answer.arrived_ns,
     };
-    core->unknown.due = false;
+    core->answer.due = false;
     core->counters.welcomes_sent++;
 }
 
@@ -276,8 +280,8 @@ static void take_map(struct xco_control *core, uint64_t now_ns, uint32_t host,
 }
 
 bool xco_control_take(struct xco_control *core, uint64_t now_ns, struct xco_message *message) {
-    if (core->unknown.due) {
-        take_refusal(core, now_ns, message);
+    if (core->answer.due) {
+        take_answer(core, now_ns, message);
         return true;
     }
     while (core->outbox_count > 0) {

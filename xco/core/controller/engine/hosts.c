@@ -8,6 +8,7 @@
 #include "controller/engine/fallback.h"
 #include "controller/engine/lone.h"
 #include "controller/engine/outbox.h"
+#include "controller/engine/ports.h"
 #include "controller/engine/slices.h"
 #include "controller/engine/state.h"
 
@@ -48,6 +49,9 @@ bool xco_control_heeds(struct xco_control *core, const struct xco_claim *claim) 
     }
     if (claim->host < core->network.hosts) {
         return is_later(core, claim);
+    }
+    if (claim->host == XCO_AGENT && claim->type == XCO_PORT) {
+        return true; // several agents, each with its own sequence: it is checked by port
     }
     core->counters.dropped_unknown_host++;
     return claim->type == XCO_HELLO && claim->host < XCO_HOSTS_MAX;
@@ -106,7 +110,7 @@ void xco_peers_begin_again(struct xco_control *core, uint64_t now_ns, uint32_t h
     };
     xco_control_plan(core, host, &plan, now_ns);
     (void)welcome(core, host, XCO_JOINED);
-    if (peer->coordinated && core->settings.strategy != XCO_BY_RATE) {
+    if (peer->coordinated && xco_grants_slices(core->settings.strategy)) {
         xco_slices_reported(core, now_ns, host);
     }
 }
@@ -135,10 +139,13 @@ static enum xco_receive_result report(struct xco_control *core, uint64_t now_ns,
     core->counters.received_reports++;
     core->counters.hosts_fallen_back += (message->body.report.flags & XCO_FLAG_FELL_BACK) != 0 &&
                                         (peer->report.flags & XCO_FLAG_FELL_BACK) == 0;
+    if (core->settings.strategy == XCO_GCC) {
+        xco_ports_sent(core, host, &peer->report, &message->body.report);
+    }
     peer->report = message->body.report;
     note_fallen(core, now_ns, host, (peer->report.flags & XCO_FLAG_FELL_BACK) != 0);
     send_again_if_lost(core, now_ns, host);
-    if (peer->coordinated && core->settings.strategy != XCO_BY_RATE) {
+    if (peer->coordinated && xco_grants_slices(core->settings.strategy)) {
         xco_slices_reported(core, now_ns, host);
     }
     xco_control_dirty(core, now_ns);
@@ -183,19 +190,50 @@ bool xco_control_raise(struct xco_control *core, uint64_t now_ns, uint64_t epoch
     return true;
 }
 
-// Remembers to tell an unknown host that this topology does not have it; of several, the last.
+// Remembers to answer a sender that is no host of the topology; of several, the last.
+static enum xco_receive_result answer(struct xco_control *core, uint64_t arrived_ns,
+                                      const struct xco_header *header, uint8_t status) {
+    core->answer = (struct xco_answer){true, status, header->host, header->sent_ns, arrived_ns};
+    return XCO_ANSWERED;
+}
+
+// Whether ports are numbered as here.
+static bool knows_nodes(struct xco_control *core, const struct xco_ports *ports) {
+    const bool known = memcmp(ports->digest, core->settings.nodes_digest, XCO_DIGEST_BYTES) == 0;
+    core->counters.dropped_topology += !known;
+    return known;
+}
+
 static enum xco_receive_result refuse(struct xco_control *core, uint64_t arrived_ns,
                                       const struct xco_header *header) {
     if (header->type != XCO_HELLO || header->host == XCO_CONTROLLER) {
         return XCO_DROPPED;
     }
-    core->unknown = (struct xco_unknown_host){true, header->host, header->sent_ns, arrived_ns};
-    return XCO_ANSWERED;
+    return answer(core, arrived_ns, header, XCO_UNKNOWN_HOST);
+}
+
+static enum xco_receive_result from_agent(struct xco_control *core, uint64_t now_ns,
+                                          uint64_t arrived_ns, const struct xco_message *message) {
+    const struct xco_header *header = &message->header;
+    if (header->epoch > core->settings.epoch) {
+        return of_higher_epoch(core, now_ns, header->epoch);
+    }
+    if (header->epoch < core->settings.epoch) { // possibly a recording from before it
+        return answer(core, arrived_ns, header, XCO_HELLO_FIRST);
+    }
+    if (!knows_nodes(core, &message->body.ports)) {
+        return answer(core, arrived_ns, header, XCO_TOPOLOGY_DIFFERS);
+    }
+    xco_ports_receive(core, now_ns, message);
+    return answer(core, arrived_ns, header, XCO_JOINED);
 }
 
 enum xco_receive_result xco_peers_receive(struct xco_control *core, uint64_t now_ns,
                                           uint64_t arrived_ns, const struct xco_message *message) {
     const struct xco_header *header = &message->header;
+    if (header->host == XCO_AGENT && header->type == XCO_PORT) {
+        return from_agent(core, now_ns, arrived_ns, message);
+    }
     if (header->host >= core->network.hosts) {
         return refuse(core, arrived_ns, header);
     }
@@ -229,7 +267,11 @@ enum xco_receive_result xco_peers_receive(struct xco_control *core, uint64_t now
     if (header->type == XCO_PLACES) {
         return xco_claims_told(core, now_ns, header->host, &message->body.map);
     }
-    return report(core, now_ns, header->host, message);
+    if (header->type == XCO_PORT) {
+        return knows_nodes(core, &message->body.ports) ? xco_ports_receive(core, now_ns, message)
+                                                       : XCO_OBEYED;
+    }
+    return header->type == XCO_REPORT ? report(core, now_ns, header->host, message) : XCO_OBEYED;
 }
 
 void xco_peers_care(struct xco_control *core, uint64_t now_ns, uint32_t host, uint64_t stamp) {

@@ -1,4 +1,4 @@
-// Rates: the strategy `rate`, and the capacity that `hybrid` hands out where slices leave it free.
+// Rates: the strategies `rate` and `gcc`, and what `hybrid` hands out where slices leave it free.
 #include "controller/engine/rates.h"
 
 #include <stdlib.h>
@@ -7,6 +7,7 @@
 #include "controller/engine/directive.h"
 #include "controller/engine/fallback.h"
 #include "controller/engine/outbox.h"
+#include "controller/engine/ports.h"
 
 // `hybrid` hands out what a link has left only if a flow gets this share of its host's rate: less
 // is not worth a directive.
@@ -34,13 +35,13 @@ static bool reserve_flows(struct xco_control *core, size_t count) {
     return true;
 }
 
-// Whether a flow gets a rate: in `rate` every active one; in `hybrid` those waiting for a turn.
+// Whether a flow gets a rate: every active one; in `hybrid` those waiting for a turn.
 static bool takes_part(const struct xco_control *core, uint32_t host,
                        const struct xco_waiting *entry) {
     if (!can_carry(core, host, entry->destination)) {
         return false;
     }
-    if (core->settings.strategy == XCO_BY_RATE) {
+    if (!xco_grants_slices(core->settings.strategy)) {
         return is_active(entry);
     }
     return entry->backlog_bytes > 0 && entry->destination != core->peers[host]->turn.destination;
@@ -79,7 +80,10 @@ static size_t gather(struct xco_control *core) {
     return count;
 }
 
-uint64_t xco_rates_left(const struct xco_control *core, uint32_t link) {
+uint64_t xco_rates_left(const struct xco_control *core, uint32_t link, uint64_t now_ns) {
+    if (core->settings.strategy == XCO_GCC) {
+        return xco_fallen_leave(core, link, xco_ports_left(core, link, now_ns));
+    }
     const uint64_t capacity = xco_network_capacity(&core->network, link);
     const uint64_t used =
         core->settings.strategy == XCO_BY_RATE ? 0 : xco_schedule_used_bps(core->schedule, link);
@@ -87,9 +91,9 @@ uint64_t xco_rates_left(const struct xco_control *core, uint32_t link) {
     return xco_control_paced(core, left);
 }
 
-static void set_left(struct xco_control *core) {
+static void set_left(struct xco_control *core, uint64_t now_ns) {
     for (uint32_t link = 0; link < xco_network_directed(&core->network); link++) {
-        core->fill.left_bps[link] = xco_rates_left(core, link);
+        core->fill.left_bps[link] = xco_rates_left(core, link, now_ns);
     }
 }
 
@@ -181,7 +185,7 @@ static struct xco_directive begun(const struct xco_control *core, uint32_t host)
 }
 
 bool xco_rates_worth(const struct xco_control *core, uint32_t host, uint64_t rate_bps) {
-    return core->settings.strategy == XCO_BY_RATE ||
+    return !xco_grants_slices(core->settings.strategy) ||
            rate_bps >= xco_network_host_rate(&core->network, host) / LEAST_SHARE;
 }
 
@@ -207,8 +211,8 @@ static size_t tell_host(struct xco_control *core, uint32_t host, const struct xc
 
 void xco_rates_plan(struct xco_control *core, uint64_t now_ns) {
     const size_t count = gather(core);
-    set_left(core);
-    if (core->settings.max_min || core->settings.strategy == XCO_HYBRID) {
+    set_left(core, now_ns);
+    if (core->settings.max_min || core->settings.strategy != XCO_BY_RATE) {
         xco_fill_max_min(&core->fill, &core->network, core->flows, count);
     } else {
         xco_fill_equal(&core->fill, &core->network, core->flows, count);

@@ -24,8 +24,14 @@ struct xco_control_settings {
     uint8_t policy;         // enum xco_policy of the scheduler
     bool max_min;           // rates by weighted max-min instead of equal shares
     bool on_demand;         // coordinate only where a link is contended
-    uint8_t digest[XCO_DIGEST_BYTES]; // of the topology
+    uint8_t digest[XCO_DIGEST_BYTES]; // of the hosts' names
+    uint8_t nodes_digest[XCO_DIGEST_BYTES]; // of all nodes' names
 };
+
+// Whether a strategy grants timeslices; else every host gets rates.
+static inline bool xco_grants_slices(uint8_t strategy) {
+    return strategy == XCO_TIMESLICE || strategy == XCO_HYBRID;
+}
 
 // Outcome of a message.
 enum xco_receive_result {

@@ -10,6 +10,7 @@
 #include "controller/engine/settings.h"
 #include "controller/engine/timers.h"
 #include "scheduler/schedule.h"
+#include "common/budget.h"
 #include "common/place_reader.h"
 #include "common/wire.h"
 
@@ -75,10 +76,11 @@ struct xco_peer {
     struct xco_claims *claims; // NULL: none yet
 };
 
-// An unknown host, not in the topology, that must be told so.
-struct xco_unknown_host {
+// An answer to a sender that is no host of the topology: an unknown host, or a port agent.
+struct xco_answer {
     bool due;
-    uint16_t host;
+    uint8_t status; // enum xco_welcome_status
+    uint16_t to;
     uint64_t sent_ns;    // send time of its message, by its clock
     uint64_t arrived_ns; // its arrival
 };
@@ -99,6 +101,18 @@ struct xco_channel {
     bool contended;
 };
 
+// What is known of the port at the start of a directed link.
+struct xco_port_state {
+    struct xco_port last; // the last counters
+    struct xco_budget budget;
+    uint64_t sequence;       // of the agent's last message
+    uint64_t heard_ns;       // 0: never
+    uint64_t by_host_ns;     // when the host behind it last reported it; 0: never
+    uint64_t sent_bytes;     // by coordinated hosts over the link, by their own counters
+    uint64_t sent_then;      // the same at the last counters
+    uint64_t shared_bps;     // what the rates were computed with; 0: nothing yet
+};
+
 struct xco_control {
     struct xco_control_settings settings;
     struct xco_network network;
@@ -109,7 +123,8 @@ struct xco_control {
     struct xco_calendar calendar;
     struct xco_below *below; // one per node
     uint32_t fallen;         // number of hosts that have fallen back
-    struct xco_unknown_host unknown;
+    struct xco_answer answer;
+    struct xco_port_state *ports; // one per directed link
     struct xco_place_log where; // map of addresses to hosts
     struct xco_timers timers;
     struct xco_fill fill;
@@ -124,6 +139,7 @@ struct xco_control {
     uint64_t stamp;
     uint64_t clock_ns;     // of the scheduler, which must not go back
     uint64_t began_ns;     // the first instant seen; 0: none yet
+    uint64_t now_ns;       // the last one
     uint64_t plan_from_ns; // when the next plan takes effect
     uint64_t planned_ns;
     uint64_t plan_visits;  // steps over flows in the last plan: its cost

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "controller/engine/ports.h"
 #include "controller/engine/state.h"
 
 bool xco_control_failed(const struct xco_control *core) {
@@ -55,6 +56,7 @@ void xco_control_gauge(struct xco_control *core) {
     core->counters.hosts_coordinated = 0;
     core->counters.links_contended = 0;
     core->counters.places_known = core->where.known;
+    core->counters.ports_known = 0;
     for (uint32_t host = 0; host < core->network.hosts; host++) {
         const struct xco_peer *peer = core->peers[host];
         core->counters.hosts_joined += peer != NULL && peer->joined;
@@ -62,5 +64,6 @@ void xco_control_gauge(struct xco_control *core) {
     }
     for (uint32_t link = 0; link < xco_network_directed(&core->network); link++) {
         core->counters.links_contended += core->channels[link].contended;
+        core->counters.ports_known += xco_ports_known(&core->ports[link], core->now_ns);
     }
 }

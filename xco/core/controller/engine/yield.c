@@ -69,7 +69,7 @@ static void scale_host(struct xco_control *core, uint32_t host, uint32_t link, u
 // Scales a link's promises to the capacity left.
 static void yield_link(struct xco_control *core, uint32_t link, uint64_t now_ns, uint64_t at_ns) {
     struct xco_promised *promised = &core->extras.links[link];
-    const uint64_t left = xco_rates_left(core, link);
+    const uint64_t left = xco_rates_left(core, link, now_ns);
     if (promised->rate_bps <= left) {
         return;
     }
