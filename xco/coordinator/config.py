@@ -239,6 +239,8 @@ def _lines(config: CoordinatorConfig) -> Iterator[str]:
     yield f"epoch_file {Path(table.state_dir, f'epoch-{table.interface}')}"
     yield f"host {config.host}"
     yield f"digest {config.topology.hosts_digest().hex()}"
+    yield f"nodes_digest {config.topology.nodes_digest().hex()}"
+    yield f"attached {_neighbour(config)}"
     yield f"line_bps {config.line_bps}"
     yield f"pace_ppm {round(table.pace * 1e6)}"
     yield f"small_bytes {config.small_bytes}"
@@ -268,6 +270,14 @@ def _lines(config: CoordinatorConfig) -> Iterator[str]:
         if index != config.host:
             yield from (f"over {index} {link} {bps}" for link, bps in _safe_shares(config, index))
             yield from (f"address {address} {index}" for address in host.addresses)
+
+
+def _neighbour(config: CoordinatorConfig) -> int:
+    """Return the number of the node at the other end of the host's link."""
+    topology = config.topology
+    uplink = topology.uplink(config.host)
+    link = topology.links[uplink >> 1]
+    return topology.node_indices[link.a if uplink & 1 else link.b]
 
 
 def _tree_known(loaded: TopologyFile) -> bool:

@@ -113,6 +113,7 @@ class StandIn:
     skew_ns: int = 0
     silence_ns: int = LONG_SILENCE_NS
     status: Status = Status.JOINED
+    strategy: Strategy = Strategy.TIMESLICE
     sequence: int = 0
     peer: tuple[str, int] | None = None
     reports: list[Report] = field(default_factory=list)
@@ -148,7 +149,7 @@ class StandIn:
 
     def welcome(self) -> None:
         """Answer a HELLO."""
-        rest = (0, self.status, Strategy.TIMESLICE, 2_000_000, self.silence_ns, *self._echo)
+        rest = (0, self.status, self.strategy, 2_000_000, self.silence_ns, *self._echo)
         self.send(encode(Welcome(self._header(), *rest), KEYS.down))
 
     def allow_silence(self, silence_ns: int) -> None:

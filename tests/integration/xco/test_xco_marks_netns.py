@@ -14,7 +14,7 @@ from lab.system import namespaces
 from xco.coordinator.config import plain
 from xco.coordinator.status import Metrics, SourceStatus, status
 from xco.core_files import program
-from xco.protocol.wire import Mode
+from xco.protocol.wire import Mode, Port, PortCounts, Strategy
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(120)]
 PORT, IP_RECVTOS = 4001, 13
@@ -84,6 +84,47 @@ def test_marks_may_be_kept(bench: Rig) -> None:
     stand_in, running = joined(bench, "keep")
     assert arrives(bench, CE, back=True) == CE
     stand_in.keep_until(lambda: counted(running) == (1, 1), Mode.OPEN)
+
+
+def ports(stand_in: StandIn) -> list[PortCounts]:
+    """Return the counters of the host's port in all messages so far."""
+    return [port for one in stand_in.others if isinstance(one, Port) for port in one.ports]
+
+
+def test_in_gcc_a_host_reports_its_own_port(bench: Rig) -> None:
+    stand_in = bench.stand_in()
+    stand_in.strategy = Strategy.GCC
+    running = bench.start(bench.config(marks="hide"))
+    stand_in.wait_for(lambda: ports(stand_in))
+    for bits in (CE, NOT_ECT, CE):
+        arrives(bench, bits, back=True)
+    stand_in.keep_until(lambda: ports(stand_in)[-1].marks == 2, Mode.OPEN)
+    last = ports(stand_in)[-1]
+    nodes = running.config.topology.node_indices
+    assert (last.source, last.target) == (nodes["s"], nodes["a"])
+    assert last.packets >= 3
+    assert 3 * 64 <= last.coordinated_bytes <= last.bytes
+    digests = {one.digest for one in stand_in.others if isinstance(one, Port)}
+    assert digests == {running.config.topology.nodes_digest()}
+
+
+def test_in_gcc_a_host_that_does_not_count_says_so_once(bench: Rig) -> None:
+    stand_in = bench.stand_in()
+    stand_in.strategy = Strategy.GCC
+    bench.start(bench.config(marks="off"))
+    stand_in.wait_for(lambda: stand_in.reports)
+    stand_in.keep_until(lambda: "the strategy is gcc" in bench.log.read_text(), Mode.OPEN)
+    stand_in.keep(0.1, Mode.OPEN)
+    assert bench.log.read_text().count("the strategy is gcc") == 1
+    assert ports(stand_in) == []
+
+
+def test_another_protocol_version_is_named_once(bench: Rig) -> None:
+    stand_in, _ = joined(bench)
+    for _ in range(3):
+        stand_in.send(b"XCO1\x04\x02" + bytes(60))
+    stand_in.keep_until(lambda: "protocol version 2" in bench.log.read_text(), Mode.OPEN)
+    assert bench.log.read_text().count("protocol version") == 1
 
 
 def test_without_the_setting_packets_are_left_alone(bench: Rig) -> None:

@@ -147,6 +147,7 @@ static int take_number(struct xco_coordinator_config *c, const struct line *line
         {"fallback_open", &c->core.fallback_open, 0, 1},
         {"classifier_needed", &c->classifier_needed, 0, 1},
         {"shim_keep", &c->shim_keep, 0, 1},
+        {"attached", &c->attached, 0, XCO_NODES_MAX - 1},
         {"edt", &c->edt, 0, 1},
         {"edt_needed", &c->edt_needed, 0, 1},
         {"outside_bps", &c->core.outside_bps, 8000, UINT64_MAX},
@@ -212,6 +213,9 @@ static int take(struct xco_coordinator_config *config, const struct line *line) 
     }
     if (strcmp(line->key, "digest") == 0) {
         return read_digest(line->first, config->digest);
+    }
+    if (strcmp(line->key, "nodes_digest") == 0) {
+        return read_digest(line->first, config->nodes_digest);
     }
     if (strcmp(line->key, "controller") == 0) {
         return add_controller(config, line);

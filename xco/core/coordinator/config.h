@@ -25,7 +25,9 @@ struct xco_coordinator_config {
     char key_file[XCO_PATH_BYTES];
     char statistics[XCO_PATH_BYTES]; // empty: none are published
     char epoch_file[XCO_PATH_BYTES]; // empty: the highest epoch is forgotten at a restart
-    uint8_t digest[XCO_DIGEST_BYTES];
+    uint8_t digest[XCO_DIGEST_BYTES];       // of the hosts' names
+    uint8_t nodes_digest[XCO_DIGEST_BYTES]; // of all nodes' names
+    uint64_t attached;                      // node at the other end of the host's link
     char classifier[XCO_PATH_BYTES]; // the BPF programs' file; empty: u32 filters classify
     char shim[XCO_PATH_BYTES];       // file of the programs that count marks; empty: not counted
     uint64_t shim_keep;              // 1: guests see their own marks

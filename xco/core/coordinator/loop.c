@@ -190,6 +190,7 @@ static void turn(struct xco_coordinator *c) {
         look(c, now_ns);
     }
     act(c, xco_now_ns());
+    xco_messages_port(c, xco_now_ns());
     if (!c->present && now_ns >= c->mend_ns) {
         rebuild(c, now_ns);
     }
@@ -209,6 +210,7 @@ static struct xco_alarm next_turn(const struct xco_coordinator *c, int64_t now_n
     }
     if (c->present) {
         chores = least(chores, least(c->scan_ns, c->sweep_ns));
+        chores = least(chores, xco_marks_due(c));
         chores = chores < now_ns ? now_ns : chores;
         chores = xco_chores_from(chores, xco_core_moves(&c->core, now_ns));
     } else { // without queues there is nothing to look at

@@ -6,6 +6,9 @@
 
 #include "common/log.h"
 
+#define PORT_NS 10000000  // between reports of the port while packets arrive
+#define IDLE_NS 500000000 // and while none do
+
 static const char *const COLUMNS[] = {"host", "packets", "bytes", "marks"};
 
 static int explain(struct xco_coordinator *c, int error) {
@@ -74,6 +77,59 @@ void xco_marks_displace(struct xco_coordinator *c, const struct xco_place *place
     if (c->marks.counted) {
         (void)xco_shim_displace(&c->marks.shim, place); // -ENOENT: it was not in the map
     }
+}
+
+// Logs once that this host cannot do its part in the controller's strategy.
+static void ask(struct xco_coordinator *c) {
+    if (!c->marks.asked) {
+        c->marks.asked = true;
+        xco_say("the strategy is gcc, and this host does not count what arrives: write "
+                "coordinator.marks = \"hide\"");
+    }
+}
+
+int64_t xco_marks_due(const struct xco_coordinator *c) {
+    const bool needed = c->core.joined && c->core.strategy == XCO_GCC && c->present;
+    return needed && c->marks.counted ? c->marks.looked_ns + PORT_NS : XCO_NEVER;
+}
+
+static struct xco_port count_all(const struct xco_coordinator *c, int64_t now_ns) {
+    const struct xco_shim *shim = &c->marks.shim;
+    const struct xco_shim_counts others = xco_shim_counts(shim, shim->hosts);
+    struct xco_port port = {
+        .source = (uint32_t)c->config.attached,
+        .target = c->core.config.host,
+        .read_ns = (uint64_t)now_ns,
+        .packets = others.packets,
+        .marks = others.marks,
+    };
+    for (unsigned host = 0; host < shim->hosts; host++) {
+        const struct xco_shim_counts found = xco_shim_counts(shim, host);
+        port.packets += found.packets;
+        port.marks += found.marks;
+        port.coordinated_bytes += found.bytes;
+    }
+    port.bytes = port.coordinated_bytes + others.bytes;
+    return port;
+}
+
+bool xco_marks_report(struct xco_coordinator *c, int64_t now_ns, struct xco_ports *ports) {
+    if (c->core.joined && c->core.strategy == XCO_GCC && !c->marks.counted) {
+        ask(c);
+    }
+    if (now_ns < xco_marks_due(c)) {
+        return false;
+    }
+    c->marks.looked_ns = now_ns;
+    const struct xco_port port = count_all(c, now_ns);
+    if (port.packets == c->marks.reported_packets && now_ns < c->marks.reported_ns + IDLE_NS) {
+        return false;
+    }
+    c->marks.reported_packets = port.packets;
+    c->marks.reported_ns = now_ns;
+    *ports = (struct xco_ports){.count = 1, .entries = {port}};
+    memcpy(ports->digest, c->config.nodes_digest, sizeof ports->digest);
+    return true;
 }
 
 void xco_marks_publish(struct xco_coordinator *c, int64_t now_ns) {

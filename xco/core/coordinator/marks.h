@@ -16,6 +16,12 @@ int xco_marks_attach(struct xco_coordinator *c);
 void xco_marks_place(struct xco_coordinator *c, const struct xco_place *place, uint16_t host);
 void xco_marks_displace(struct xco_coordinator *c, const struct xco_place *place);
 
+// Writes the counters of the port that leads to this host; returns whether they are due to be sent.
+bool xco_marks_report(struct xco_coordinator *c, int64_t now_ns, struct xco_ports *ports);
+
+// Returns when the counters are due next; XCO_NEVER: the controller's strategy needs none.
+int64_t xco_marks_due(const struct xco_coordinator *c);
+
 // Publishes the counts of all sources that sent something.
 void xco_marks_publish(struct xco_coordinator *c, int64_t now_ns);
 

@@ -10,6 +10,7 @@
 #include "coordinator/engine/arrival.h"
 #include "coordinator/engine/engine.h"
 #include "coordinator/map.h"
+#include "coordinator/marks.h"
 #include "common/log.h"
 
 static int64_t clock_ns(clockid_t clock) {
@@ -79,6 +80,13 @@ void xco_messages_report(struct xco_coordinator *c) {
     xco_core_report(&c->core, &message.body.report);
     send_all(c, &message);
     c->counts.reports++;
+}
+
+void xco_messages_port(struct xco_coordinator *c, int64_t now_ns) {
+    struct xco_message message = {.header.type = XCO_PORT};
+    if (xco_marks_report(c, now_ns, &message.body.ports)) {
+        send_all(c, &message);
+    }
 }
 
 void xco_messages_hello(struct xco_coordinator *c) {

@@ -14,6 +14,8 @@ void xco_messages_take(struct xco_coordinator *c);
 
 // Sends a message to every controller: report, request to join, local addresses, leave.
 void xco_messages_report(struct xco_coordinator *c);
+// Sends the counters of the port that leads to this host, if they are due.
+void xco_messages_port(struct xco_coordinator *c, int64_t now_ns);
 void xco_messages_hello(struct xco_coordinator *c);
 void xco_messages_places(struct xco_coordinator *c);
 void xco_messages_leave(struct xco_coordinator *c);

@@ -48,6 +48,10 @@ struct xco_marks {
     bool refused; // by the kernel
     struct xco_shim shim;
     struct xco_stats statistics;
+    uint64_t reported_packets; // in the last PORT
+    int64_t reported_ns;
+    int64_t looked_ns; // when the counts were last compared with those of the last PORT
+    bool asked; // the controller's strategy needs counts, and there are none: logged
 };
 
 // Map of addresses to hosts.

@@ -7,6 +7,7 @@
  * Marks that a guest sets itself are overwritten: they would look like congestion. */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
+#include <linux/in.h>
 #include <linux/pkt_cls.h>
 #include <stddef.h>
 #include <bpf/bpf_endian.h>
@@ -25,6 +26,11 @@ const volatile struct xco_shim_terms terms SEC(".rodata.terms") = {0};
 #define MARKED 3u  /* CE */
 #define ECN_BITS 3u
 #define IP_CHECK_SUM 10 /* offset in the header */
+#define IP4_NEXT 9 /* offsets in the headers */
+#define IP6_NEXT 6
+#define TCP_LENGTH 12
+#define IP6_BYTES 40
+#define UDP_BYTES 8
 #define IP6_SHIFT 4     /* the bits are in the second byte, above four of the flow label */
 
 struct {
@@ -86,13 +92,36 @@ SEC("tc") int xco_shim_out(struct __sk_buff *skb) {
     return TC_ACT_UNSPEC; /* lets the next program decide */
 }
 
-static __always_inline void count(struct __sk_buff *skb, __u32 host, int marked) {
+static __always_inline __u32 byte_at(struct __sk_buff *skb, __u32 offset) {
+    __u8 byte = 0;
+    bpf_skb_load_bytes(skb, offset, &byte, 1);
+    return byte;
+}
+
+/* Returns the length of the headers of a packet, without extensions of IPv6. */
+static __always_inline __u32 headers_of(struct __sk_buff *skb, const struct packet *packet) {
+    int six = packet->protocol == ETH_P_IPV6;
+    __u32 network = six ? IP6_BYTES : 4 * (byte_at(skb, packet->offset) & 15);
+    __u32 transport = byte_at(skb, packet->offset + (six ? IP6_NEXT : IP4_NEXT));
+    __u32 after = packet->offset + network;
+    return after +
+           (transport == IPPROTO_TCP ? 4 * (byte_at(skb, after + TCP_LENGTH) >> 4) : UDP_BYTES);
+}
+
+/* Returns the bytes that came: each of the packets that the kernel merged had headers. */
+static __always_inline __u64 bytes_of(struct __sk_buff *skb, const struct packet *packet,
+                                      __u64 packets) {
+    return packets == 1 ? skb->len : skb->len + (packets - 1) * headers_of(skb, packet);
+}
+
+static __always_inline void count(struct __sk_buff *skb, const struct packet *packet, __u32 host,
+                                  int marked) {
     __u32 place = host < terms.hosts ? host : terms.hosts;
     struct xco_shim_counts *counts = bpf_map_lookup_elem(&sources, &place);
     __u64 packets = skb->gso_segs ? skb->gso_segs : 1;
     if (counts) { /* several CPUs may receive at one time */
         __sync_fetch_and_add(&counts->packets, packets);
-        __sync_fetch_and_add(&counts->bytes, skb->len);
+        __sync_fetch_and_add(&counts->bytes, bytes_of(skb, packet, packets));
         __sync_fetch_and_add(&counts->marks, marked ? packets : 0);
     }
 }
@@ -107,7 +136,7 @@ SEC("tc") int xco_shim_in(struct __sk_buff *skb) {
         return TC_ACT_UNSPEC;
     }
     __u32 host = host_of(skb, &packet, FROM);
-    count(skb, host, bits == MARKED);
+    count(skb, &packet, host, bits == MARKED);
     if (!terms.keep && bits != NOT_CAPABLE && host != NO_HOST) {
         write_ecn(skb, &packet, NOT_CAPABLE);
     }

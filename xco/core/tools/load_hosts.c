@@ -77,7 +77,7 @@ static void report(struct xco_load *load, struct xco_load_host *host,
     if (waits || host->role == XCO_LOAD_RIVAL) {
         report->count = 1;
         report->entries[0] =
-            (struct xco_waiting){host->destination, waits ? BACKLOG : 0, RATE_KBPS};
+            (struct xco_waiting){host->destination, waits ? BACKLOG : 0, RATE_KBPS, 0};
     }
 }
 

@@ -76,6 +76,7 @@ void xco_core_welcome(struct xco_core *core, int64_t now_ns, const struct xco_he
     learn(core, now_ns, header, welcome->echo_sent_ns, welcome->echo_received_ns);
     bool was_refused = core->refused != XCO_JOINED;
     core->joined = welcome->status == XCO_JOINED;
+    core->strategy = welcome->strategy;
     if (welcome->status != XCO_HELLO_FIRST) {
         core->refused = welcome->status;
     }

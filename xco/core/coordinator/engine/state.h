@@ -89,6 +89,7 @@ struct xco_core {
     bool lost; // the queues are gone: traffic is unshaped
     bool more; // more destinations than there are gates
     uint8_t refused; // enum xco_welcome_status: why this controller refuses us
+    uint8_t strategy; // enum xco_strategy, of the last WELCOME
     uint64_t epoch, heard_sequence, gave_up_sequence;
     int64_t sliced_ns; // when a slice was last refused; XCO_NEVER: never
     uint64_t free_ns; // end of the slice given up, controller's clock; 0: immediately
