@@ -93,6 +93,7 @@ BENCHMARKS: Final = (
     ),
     Benchmark("xco.controller.simulation", "--only small"),
     Benchmark("xco.dumbbell", "--phase 0.2"),
+    Benchmark("xco.foreign", SHORT, judges=True),
 )
 
 

@@ -7,7 +7,7 @@ The way can be changed while the fabric runs: only each card's own line rate (th
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,8 +29,9 @@ from xco.protocol.keys import derive, host_file, new_master
 from xco.protocol.stats import Snapshot, read_statistics
 from xco.topology.file import load_topology
 
-Way = Literal["uncoordinated", "rate", "timeslice", "hybrid"]
+Way = Literal["uncoordinated", "rate", "timeslice", "hybrid", "gcc"]
 WAYS: Final[tuple[Way, ...]] = ("uncoordinated", "rate", "timeslice", "hybrid")
+"""Those of the paper's own experiments: every host is coordinated."""
 PORT: Final = 7400
 PATIENCE_S: Final = 40.0
 """Timeout of all waits: a busy machine is slow."""
@@ -65,13 +66,21 @@ LAB: Final = Settings(
 class XcoRig:
     """XCo on a running fabric; `rig` makes one and removes it."""
 
-    def __init__(self, fabric: Fabric, folder: Path, settings: Settings | None = None) -> None:
-        """Write key and topology; nothing runs yet."""
+    def __init__(
+        self,
+        fabric: Fabric,
+        folder: Path,
+        settings: Settings | None = None,
+        foreign: Sequence[FabricHost] = (),
+    ) -> None:
+        """Write key and topology; nothing runs yet. Foreign hosts are in no topology."""
+        self.hosts = tuple(host for host in fabric.plan.hosts if host not in foreign)
         self.fabric, self._folder = fabric, folder
         self.settings = settings or LAB
         self._master = new_master()
         (folder / "key").write_bytes(self._master)
-        (folder / "topology.toml").write_text(topology_text(fabric.describe()))
+        without = frozenset(host.name for host in foreign)
+        (folder / "topology.toml").write_text(topology_text(fabric.describe(), without))
         self._controller: subprocess.Popen[bytes] | None = None
         self._coordinators: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -92,7 +101,7 @@ class XcoRig:
             self.fabric.pace()
         else:
             self.start_controller(way)
-            for host in self.fabric.plan.hosts:
+            for host in self.hosts:
                 self.fabric.unpace([host])
                 self.start_coordinator(host)
             self.wait_until(self.joined, "all hosts have joined")
@@ -145,8 +154,8 @@ class XcoRig:
     def joined(self) -> bool:
         """Whether all hosts are under the controller."""
         with suppress(ControllerError):
-            return self.controller_counters()["hosts_joined"] == len(self.fabric.plan.hosts) and (
-                all(self.host_counters(host)["mode"] != 0 for host in self.fabric.plan.hosts)
+            return self.controller_counters()["hosts_joined"] == len(self.hosts) and (
+                all(self.host_counters(host)["mode"] != 0 for host in self.hosts)
             )
         return False
 
@@ -219,23 +228,27 @@ class XcoRig:
         return read_statistics(path)
 
 
-def topology_text(described: Mapping[str, Any]) -> str:
-    """Return the topology file for `Fabric.describe`."""
+def topology_text(described: Mapping[str, Any], without: frozenset[str] = frozenset()) -> str:
+    """Return the topology file for `Fabric.describe`, without some hosts."""
     lines = [f"[switch.{name}]" for name in described["switches"]]
-    for host in described["hosts"]:
+    for host in (host for host in described["hosts"] if host["name"] not in without):
         addresses = ", ".join(f'"{address}"' for address in host["addresses"])
         lines += [f"[host.{host['name']}]", f"addresses = [{addresses}]"]
     for link in described["links"]:
         a, b = link["between"]
+        if without & {a, b}:
+            continue
         lines += ["[[link]]", f'between = ["{a}", "{b}"]', f'capacity = "{link["capacity_bps"]}"']
     return "\n".join(lines) + "\n"
 
 
 @contextmanager
-def rig(fabric: Fabric, settings: Settings | None = None) -> Iterator[XcoRig]:
-    """Yield XCo on a running fabric, and end all of it."""
+def rig(
+    fabric: Fabric, settings: Settings | None = None, foreign: Sequence[FabricHost] = ()
+) -> Iterator[XcoRig]:
+    """Yield XCo on a running fabric, on all but foreign hosts, and end all of it."""
     with tempfile.TemporaryDirectory(prefix="xco-rig-") as folder:
-        made = XcoRig(fabric, Path(folder), settings)
+        made = XcoRig(fabric, Path(folder), settings, foreign)
         try:
             yield made
         finally:

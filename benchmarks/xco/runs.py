@@ -100,7 +100,7 @@ def options(
     parser.add_argument("--controller", action=_Pairs, help="KEY=VALUE of the controller's table")
     parser.add_argument("--coordinator", action=_Pairs, help="KEY=VALUE of the coordinators' table")
     chosen = parser.parse_args(arguments)
-    _require(parser)
+    require(parser)
     controller = {**LAB.controller, "slice": chosen.slice, **(chosen.controller or {})}
     return Options(
         seconds=min(chosen.seconds, 1.0) if chosen.short else chosen.seconds,
@@ -133,7 +133,8 @@ class _Pairs(argparse.Action):
         setattr(namespace, self.dest, {**(getattr(namespace, self.dest) or {}), key: read})
 
 
-def _require(parser: argparse.ArgumentParser) -> None:
+def require(parser: argparse.ArgumentParser) -> None:
+    """End the program if the machine cannot hold a fabric under XCo."""
     missing = requirements.missing()
     for name in ("xco-controller", "xco-coordinator"):
         try:
