@@ -14,6 +14,12 @@ XcoError
 │   ├── Denied             a privilege is lacking
 │   ├── Gone               the interface no longer exists
 │   └── Unsupported        this kernel does not support it
+├── PortError              a switch port whose counters cannot be read now
+│   ├── PortGone           the port, its queue or its interface does not exist
+│   ├── PortUncounted      it exists, but does not count what is needed
+│   ├── SwitchAway         its switch cannot be reached, or does not answer in time
+│   ├── SwitchGarbled      its switch answers what the protocol does not allow
+│   └── SwitchRefused      its switch answers with an error
 └── ControllerError        the controller, or its loop, cannot start or continue
     └── NoAnswerError nothing runs where the command line looked for it (xco/cli/command.py)
 """
@@ -94,6 +100,34 @@ class Gone(GateError):  # noqa: N818
 
 class Unsupported(GateError):  # noqa: N818
     """This kernel does not support it."""
+
+
+class PortError(XcoError):
+    """A switch port whose counters cannot be read now: names port or switch, and how to fix it."""
+
+    def __init__(self, port: str, problem: str, fix: str = "") -> None:
+        self.port, self.problem, self.fix = port, problem, fix
+        super().__init__(f"{port}: {problem}" + (f" ({fix})" if fix else ""))
+
+
+class PortGone(PortError):  # noqa: N818
+    """The port, its queue or its interface does not exist."""
+
+
+class PortUncounted(PortError):  # noqa: N818
+    """The port exists, but does not count what is needed."""
+
+
+class SwitchAway(PortError):  # noqa: N818
+    """The port's switch cannot be reached, or does not answer in time."""
+
+
+class SwitchGarbled(PortError):  # noqa: N818
+    """The port's switch answers what the protocol does not allow."""
+
+
+class SwitchRefused(PortError):  # noqa: N818
+    """The port's switch answers with an error."""
 
 
 class ControllerError(XcoError):

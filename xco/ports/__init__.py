@@ -1,0 +1,1 @@
+"""Counters of switch ports, read and sent to the controller: `xco port-agent`."""
