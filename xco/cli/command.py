@@ -7,7 +7,15 @@ from typing import Annotated
 import typer
 
 from common.command import EXIT_FAILED, EXIT_UNREACHABLE, EXIT_USAGE, Codes
-from xco.errors import ControllerError, CoreError, GateError, TreeError, WireError, XcoError
+from xco.errors import (
+    ControllerError,
+    CoreError,
+    GateError,
+    PortError,
+    TreeError,
+    WireError,
+    XcoError,
+)
 
 
 class NoAnswerError(ControllerError):
@@ -20,6 +28,7 @@ CODES: Codes = MappingProxyType(
         CoreError: EXIT_FAILED,
         WireError: EXIT_FAILED,
         GateError: EXIT_FAILED,
+        PortError: EXIT_FAILED,
         ControllerError: EXIT_FAILED,
         TreeError: EXIT_FAILED,
         NoAnswerError: EXIT_UNREACHABLE,

@@ -6,6 +6,7 @@ from xco.cli.controller import app as controller_app
 from xco.cli.coordinator import app as coordinator_app
 from xco.cli.key import app as key_app
 from xco.cli.lazy import Commands, simulate_is_missing
+from xco.cli.port_agent import app as port_agent_app
 from xco.cli.topology import app as topology_app
 from xco.cli.watch import status, top
 
@@ -13,12 +14,13 @@ app = command_line(
     "xco",
     about="Coordinate which V2V flows may send, so that no link is congested.",
     epilog="Exit codes: 0 done, 1 refused or failed, 2 wrong usage or configuration, "
-    "3 no controller or coordinator answers.",
+    "3 no controller, coordinator or port agent answers.",
     group=Commands,
 )
 for _name, _group in (
     ("controller", controller_app),
     ("coordinator", coordinator_app),
+    ("port-agent", port_agent_app),
     ("topology", topology_app),
     ("key", key_app),
 ):

@@ -23,6 +23,7 @@ FORM: Final = Format(
     forms={
         "controller": "a table: [controller]",
         "coordinator": "a table: [coordinator]",
+        "port-agent": "a table: [port-agent]",
         "weight": "a table of hosts and numbers: [weight]",
         "topology": 'the path of the topology file, such as "/etc/xtc/topology.toml"',
         "listen": 'an address and a port, such as "10.0.0.1:7400" or "[fd00::1]:7400"',
@@ -145,7 +146,7 @@ def load_controller_config(path: Path = DEFAULT_PATH) -> ControllerConfig:
         ConfigError: names the file, the key, what is wrong and how to fix it.
     """
     tables = read_tables(path, FORM)
-    known = {"controller": dict, "coordinator": dict, "weight": dict}
+    known = {"controller": dict, "coordinator": dict, "port-agent": dict, "weight": dict}
     check_keys(tables, known, str(path), FORM)
     raw = tables.get("controller")
     if raw is None:
