@@ -1,4 +1,4 @@
-"""xco key: creates the controllers' master key and each host's key file."""
+"""xco key: creates the controllers' master key, and the key files of hosts and port agents."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,6 +8,7 @@ import typer
 from common.output import print_json
 from xco.cli.command import Json
 from xco.errors import ConfigError
+from xco.protocol.checks import AGENT
 from xco.protocol.keys import derive, host_file, new_master, read_master, write_new
 from xco.topology.file import load_file
 
@@ -50,3 +51,20 @@ def host(
         print_json({"key": str(out), "host": name, "number": number})
     else:
         typer.echo(f"{out}: made; move it to {name}, and to no other machine")
+
+
+@app.command()
+def agent(
+    master: Annotated[Path, typer.Argument(help="Master key of the controllers.")],
+    out: Annotated[Path, typer.Option(help="Path of the port agents' new key.")],
+    json: Json = False,
+) -> None:
+    """Create the key file of the port agents; refuse to replace an existing file.
+
+    With it an agent signs the counters of all ports that it reads.
+    """
+    write_new(out, host_file(derive(read_master(master), AGENT)))
+    if json:
+        print_json({"key": str(out)})
+    else:
+        typer.echo(f"{out}: made; move it to the machines of port agents, and to no other")

@@ -32,6 +32,7 @@ from xco.errors import (
     UnitError,
     XcoError,
 )
+from xco.protocol.checks import AGENT
 from xco.protocol.keys import derive, host_file, read_host_keys, read_master
 
 TOPOLOGY = """
@@ -341,6 +342,18 @@ def test_a_host_gets_a_key_of_its_own(shell: Shell) -> None:
     assert "host.x: no such host" in shell(*nobody, code=2)
     from_host = ("key", "host", str(out), "b", "--topology", topology, "--out", "y")
     assert "is the key of a host, not the master key" in shell(*from_host, code=2)
+
+
+def test_port_agents_get_a_key_that_is_no_hosts(shell: Shell) -> None:
+    words, out = ("key", "agent", str(shell.folder / "key"), "--out"), shell.folder / "agent.key"
+    assert shell.json(*words, str(out)) == {"key": str(out)}
+    assert out.stat().st_mode & 0o777 == 0o600
+    assert read_host_keys(out, AGENT, "the port agent") == derive(MASTER, AGENT)
+    assert MASTER not in out.read_bytes()
+    assert "already exists" in shell(*words, str(out), code=2)
+    assert "move it to the machines" in shell(*words, str(shell.folder / "again.key"))
+    from_agent = ("key", "agent", str(out), "--out", str(shell.folder / "none.key"))
+    assert "is the key of a host, not the master key" in shell(*from_agent, code=2)
 
 
 # --- status and top
