@@ -1,12 +1,13 @@
 #!/bin/sh
 # Installs the Debian packages of programs that tests use: PostgreSQL, Chromium, lintian, promtool,
-# iperf3, testpmd (DPDK), bird, trafgen (netsniff-ng), ping, SNMP's agent and client, lldpd.
+# iperf3, testpmd (DPDK), bird, trafgen (netsniff-ng), ping, SNMP's agent and client, lldpd,
+# Open vSwitch.
 # If it may not or cannot, it reports what is missing and exits with 0: the tests are then skipped.
 set -eu
 CLUSTERS=/etc/postgresql-common/createcluster.d
 POLICY=/usr/sbin/policy-rc.d
 
-PATH=$PATH:/usr/sbin # bird, trafgen, snmpd and lldpd are there; not every user's path has it
+PATH=$PATH:/usr/sbin # bird, trafgen, snmpd, lldpd and ovs-vswitchd are there; not every user's path has it
 
 say() { echo "setup-tests: $*" >&2; }
 
@@ -23,6 +24,8 @@ command -v ping >/dev/null || missing="$missing iputils-ping"
 command -v snmpbulkwalk >/dev/null || missing="$missing snmp"
 command -v snmpd >/dev/null || missing="$missing snmpd"
 command -v lldpd >/dev/null || missing="$missing lldpd"
+command -v ovs-vswitchd >/dev/null || missing="$missing openvswitch-switch"
+command -v ovs-vswitchd >/dev/null || missing="$missing openvswitch-switch"
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
@@ -53,6 +56,6 @@ for package in $missing; do
     case "$package" in
     prometheus) disable prometheus ;;
     bird2) disable bird ;;
-    snmpd | lldpd) disable "$package" ;;
+    snmpd | lldpd | openvswitch-switch) disable "$package" ;;
     esac
 done
