@@ -64,7 +64,7 @@ static uint64_t aimed(const struct xco_control *core, uint64_t rate_bps) {
     return rate_bps / 1000 * permille + rate_bps % 1000 * permille / 1000;
 }
 
-// Computes the budget anew, and the rates with it if it changed by enough.
+// Computes the budget again, and the rates with it if it changed by enough.
 static void settle(struct xco_control *core, uint64_t now_ns, uint32_t link) {
     struct xco_port_state *state = &core->ports[link];
     const uint64_t capacity = xco_network_capacity(&core->network, link);
