@@ -7,7 +7,7 @@ set -eu
 CLUSTERS=/etc/postgresql-common/createcluster.d
 POLICY=/usr/sbin/policy-rc.d
 
-PATH=$PATH:/usr/sbin # bird, trafgen, snmpd, lldpd and ovs-vswitchd are there; not every user's path has it
+PATH=$PATH:/usr/sbin # bird, trafgen, ovs-vswitchd and others are there; not every user's path has it
 
 say() { echo "setup-tests: $*" >&2; }
 
@@ -24,7 +24,6 @@ command -v ping >/dev/null || missing="$missing iputils-ping"
 command -v snmpbulkwalk >/dev/null || missing="$missing snmp"
 command -v snmpd >/dev/null || missing="$missing snmpd"
 command -v lldpd >/dev/null || missing="$missing lldpd"
-command -v ovs-vswitchd >/dev/null || missing="$missing openvswitch-switch"
 command -v ovs-vswitchd >/dev/null || missing="$missing openvswitch-switch"
 [ -n "$missing" ] || exit 0
 
