@@ -53,7 +53,8 @@ find "$LIB/python" -path '*/xco_core' -prune -o \
 # 3. Program, unit files, the starting settings.
 install -D -m 755 $SOURCE/xco/xco "$ROOT/usr/bin/xco"
 install -D -m 644 -t "$ROOT/lib/systemd/system" \
-    deploy/systemd/xco-controller.service deploy/systemd/xco-coordinator.service
+    deploy/systemd/xco-controller.service deploy/systemd/xco-coordinator.service \
+    deploy/systemd/xco-port-agent.service
 install -D -m 644 -t "$ROOT/etc/xtc" deploy/etc/xco.toml
 
 # 4. Documents, alert rules, an example, and completion, which the program generates.

@@ -71,22 +71,23 @@ XCO = Program(
     name="xco",
     purpose="coordinate which V2V flows may send, so that no link is congested",
     files={
-        "/etc/xtc/xco.toml": "the settings of controller and coordinator, see xco.toml(5)",
+        "/etc/xtc/xco.toml": "the settings of controller, coordinator and port agent, see xco.toml(5)",
         "/etc/xtc/topology.toml": "hosts, switches and links; `xco topology check` finds mistakes",
         "/etc/xtc/xco.key": "the controllers' master key; `xco key make` makes it",
         "/etc/xtc/xco-host.key": "the key of this host; `xco key host` makes it",
+        "/etc/xtc/xco-agent.key": "the key of port agents; `xco key agent` makes it",
         "/var/lib/xco": "the lease, and the highest epochs that were given and obeyed",
-        "/run/xco": "what controller and coordinator publish of themselves",
+        "/run/xco": "what controller, coordinator and port agent publish of themselves",
     },
     status={
         "0": "done",
         "1": "refused or failed",
         "2": "wrong usage or configuration",
-        "3": "no controller or coordinator answers",
+        "3": "no controller, coordinator or port agent answers",
     },
     signals={
         "SIGTERM, SIGINT": "ends the controller, whose hosts then keep to their safe shares, or "
-        "the coordinator, whose host's traffic then flows unshaped",
+        "the coordinator, whose host's traffic then flows unshaped, or the port agent",
         "SIGHUP": "has the controller read settings and topology again",
     },
     see=(("xco.toml", 5), ("xtc", 8), ("policer", 8)),

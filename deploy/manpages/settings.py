@@ -13,6 +13,8 @@ from deploy.manpages.configuration import UndocumentedError
 from policer.config import schema as policers
 from xco.controller.config import ControllerTable
 from xco.coordinator.config import CoordinatorTable
+from xco.ports.config import AgentTable
+from xco.ports.port_tables import TABLES as READERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +61,14 @@ POLICER: Final = Settings(
 )
 XCO: Final = Settings(
     "xco",
-    "settings of xco(8), for controllers and coordinators",
+    "settings of xco(8), for controllers, coordinators and port agents",
     "docs/howto/xco.md",
-    {"[controller]": ControllerTable, "[coordinator]": CoordinatorTable},
+    {
+        "[controller]": ControllerTable,
+        "[coordinator]": CoordinatorTable,
+        "[port-agent]": AgentTable,
+        **{f'[[port-agent.port]], reader = "{name}"': table for name, table in READERS.items()},
+    },
     ("[weight]",),
 )
 

@@ -33,13 +33,14 @@ class AgentTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     controllers: Annotated[tuple[str, ...], msgspec.Meta(min_length=1, max_length=4)]
     """Addresses and ports of the controller and its standbys."""
     key_file: str
+    port: Annotated[tuple[dict[str, Any], ...], msgspec.Meta(min_length=1, max_length=PORTS_MAX)]
+    """Tables of their own, by reader (xco/ports/port_tables.py)."""
     interval: str = "50ms"
     """Time between two looks at the ports."""
     runtime_dir: str = RUN_DIR
     """Directory of the published state."""
     metrics: str | None = None
     """Address and port of the Prometheus metrics; none by default."""
-    port: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +137,6 @@ def _endpoint(text: str, key: str, file: str) -> tuple[str, int]:
 
 
 def _ports(rows: tuple[dict[str, Any], ...], topology: Topology, file: str) -> Iterator[AgentPort]:
-    if not 0 < len(rows) <= PORTS_MAX:
-        fix = f"write 1 to {PORTS_MAX} tables [[{TABLE}.port]]"
-        raise ConfigError(file, f"{TABLE}.port", f"{len(rows)} ports", fix)
     seen: dict[tuple[str, str], str] = {}
     for index, row in enumerate(rows):
         key = f"{TABLE}.port[{index}]"

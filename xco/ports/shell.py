@@ -8,7 +8,6 @@ from typing import Final
 
 import structlog
 
-from common.notify import notify
 from xco.errors import ConfigError
 from xco.ports.agent import Agent, Change
 from xco.ports.config import AgentConfig
@@ -88,7 +87,6 @@ class Shell:
         """Run until `stop`."""
         for poller in self._pollers:
             poller.start()
-        notify("READY=1")
         try:
             due_ns = time.monotonic_ns()
             while not self._stopping:

@@ -26,7 +26,10 @@ pytestmark = [
     pytest.mark.timeout(BUILT_S),
 ]
 BUILDS = {"xtc": "build.sh", "xtc-policer": "build-policer.sh", "xco": "build-xco.sh"}
-UNITS = ("xtc.service", "xtc-policer.service", "xco-controller.service", "xco-coordinator.service")
+UNITS = (
+    *("xtc.service", "xtc-policer.service"),
+    *("xco-controller.service", "xco-coordinator.service", "xco-port-agent.service"),
+)
 PAGES = ("xtc.8", "xtc.toml.5", "policer.8", "policer.toml.5", "xco.8", "xco.toml.5")
 BEGUN = "/root/begun"
 """A file that is as old as the copy."""

@@ -121,6 +121,7 @@ def test_everything_of_xco_has_its_place(files: Path) -> None:
         "etc/xtc/xco.toml",
         "lib/systemd/system/xco-controller.service",
         "lib/systemd/system/xco-coordinator.service",
+        "lib/systemd/system/xco-port-agent.service",
         "usr/share/man/man8/xco.8.gz",
         "usr/share/man/man5/xco.toml.5.gz",
         "usr/share/bash-completion/completions/xco",

@@ -133,7 +133,7 @@ def test_a_mistake_of_a_port_names_key_and_fix(tmp_path: Path, name: str) -> Non
 
 HEADS = {
     "no table": ("[controller]\n", "port-agent", "missing"),
-    "no ports": (HEAD, "port-agent.port", "0 ports"),
+    "no ports": (HEAD, "port-agent.port", "missing"),
     "no controller": (HEAD.replace('"10.0.0.7:7400", "[fd00::7]:7400"', ""), "controllers", ""),
     "a name as controller": (HEAD.replace("10.0.0.7", "ctl"), "controllers", "'ctl:7400'"),
     "an interval without a unit": (HEAD + 'interval = "50"', "interval", "'50'"),
