@@ -71,7 +71,7 @@ XCO = Program(
     name="xco",
     purpose="coordinate which V2V flows may send, so that no link is congested",
     files={
-        "/etc/xtc/xco.toml": "the settings of controller, coordinator and port agent, see xco.toml(5)",
+        "/etc/xtc/xco.toml": "settings of controller, coordinator, port agent: see xco.toml(5)",
         "/etc/xtc/topology.toml": "hosts, switches and links; `xco topology check` finds mistakes",
         "/etc/xtc/xco.key": "the controllers' master key; `xco key make` makes it",
         "/etc/xtc/xco-host.key": "the key of this host; `xco key host` makes it",

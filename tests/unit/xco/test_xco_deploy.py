@@ -25,11 +25,13 @@ from xco.controller.metrics import GAUGES, NOT_METRICS
 from xco.coordinator.config import CoordinatorTable, checked
 from xco.coordinator.status import MODES
 from xco.errors import ConfigError, ControllerError, GateError
+from xco.ports.config import checked as checked_agent
 from xco.topology.file import load_topology
 
 ROOT = Path(__file__).parents[3]
 DEPLOY = ROOT / "deploy"
-UNITS = {name: DEPLOY / "systemd" / f"xco-{name}.service" for name in ("controller", "coordinator")}
+NAMES = ("controller", "coordinator", "port-agent")
+UNITS = {name: DEPLOY / "systemd" / f"xco-{name}.service" for name in NAMES}
 RULES = DEPLOY / "prometheus" / "xco.yml"
 SETTINGS = DEPLOY / "etc" / "xco.toml"
 EXAMPLE = DEPLOY / "etc" / "topology-example.toml"
@@ -51,7 +53,8 @@ def service(name: str) -> configparser.SectionProxy:
 def test_the_units_make_the_directories_that_are_used_and_share_them() -> None:
     for name in UNITS:
         unit = service(name)
-        assert f"/var/lib/{unit['StateDirectory']}" == ControllerTable("t").lease
+        if name != "port-agent":  # it keeps nothing
+            assert f"/var/lib/{unit['StateDirectory']}" == ControllerTable("t").lease
         assert f"/run/{unit['RuntimeDirectory']}" == ControllerTable("t").run_dir
         assert unit["RuntimeDirectoryPreserve"] == "yes"  # one's stop is not the other's loss
     table = CoordinatorTable(
@@ -93,7 +96,9 @@ def test_a_mistake_in_the_settings_is_not_repeated_and_a_failure_is(name: str) -
 
 @pytest.mark.external
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
-@pytest.mark.parametrize(("name", "at_most"), [("controller", 2.5), ("coordinator", 3.0)])
+@pytest.mark.parametrize(
+    ("name", "at_most"), [("controller", 2.5), ("coordinator", 3.0), ("port-agent", 2.0)]
+)
 def test_the_sandboxes_are_tight(name: str, at_most: float, tmp_path: Path) -> None:
     shutil.copy(UNITS[name], tmp_path)
     said = subprocess.run(
@@ -106,7 +111,7 @@ def test_the_sandboxes_are_tight(name: str, at_most: float, tmp_path: Path) -> N
         check=True,
         env=os.environ | {"LC_ALL": "C.UTF-8"},
     ).stdout
-    (score,) = re.findall(r"exposure level for xco-\w+\.service: ([\d.]+)", said)
+    (score,) = re.findall(r"exposure level for xco-[\w-]+\.service: ([\d.]+)", said)
     assert float(score) <= at_most
 
 
@@ -126,6 +131,8 @@ def test_what_the_starting_settings_suggest_is_right(tmp_path: Path) -> None:
     assert {topology.host_index(name) for name in config.weights} == {0}
     table = tomllib.loads(suggested)["coordinator"]
     assert checked(table | {"topology": str(EXAMPLE)}).host == 0
+    agent = tomllib.loads(suggested)["port-agent"] | {"topology": str(EXAMPLE)}
+    assert str(checked_agent(agent, tmp_path / "xco.toml").ports[0]) == "tor1 -> h1"
     assert f"{config.listen[0]}:{config.listen[1]}" in table["controllers"]
 
 
@@ -140,6 +147,7 @@ def known() -> set[str]:
     found = {"xco_up", *(f"xco_host_{name}" for name in columns)}
     found |= {f"xco_{name}" if name in GAUGES else f"xco_{name}_total" for name in ours}
     found |= {f"xco_coordinator_{name}" for name in theirs}
+    found |= {"xco_port_agent_heard", "xco_port_readable"}
     return found | {f"xco_coordinator_{name}_total" for name in theirs}
 
 
@@ -170,6 +178,8 @@ FIRES: tuple[tuple[str, dict[str, str]], ...] = (
     ("XcoNobodyLeads", {}),
     ("XcoTwoLead", {'xco_up{instance="a"}': "1x60", 'xco_up{instance="b"}': "1x60"}),
     ("XcoHostsFallBack", {'xco_coordinator_mode{instance="h", mode="fallback"}': "1x60"}),
+    ("XcoPortUnreadable", {'xco_port_readable{source="a", target="b"}': "0x120"}),
+    ("XcoPortAgentUnheard", {"xco_port_agent_heard": "0x120"}),
     (
         "XcoSlicesLate",
         {"xco_slices_late_total": "0+5x120", "xco_slices_started_total": "0+100x120"},

@@ -23,6 +23,10 @@ from xco.controller.config import ControllerTable, load_controller_config
 from xco.controller.metrics import ControllerCollector
 from xco.coordinator.config import CoordinatorTable, checked
 from xco.coordinator.status import MODES, Metrics
+from xco.ports.config import AgentTable, load_agent_config
+from xco.ports.metrics import PortCollector
+from xco.ports.port_tables import TABLES as READERS
+from xco.ports.status import AgentStatus, PortStatus
 from xco.topology.file import parse_topology
 
 ROOT = Path(__file__).parents[3]
@@ -31,13 +35,25 @@ GUIDE = (DOCS / "howto" / "xco.md").read_text()
 PAGES = sorted([*DOCS.rglob("*.md"), ROOT / "README.md", ROOT / "CHANGELOG.md"])
 SETTINGS, TOPOLOGY = "# /etc/xtc/xco.toml\n", "# /etc/xtc/topology.toml\n"
 """The first line of a block that is a whole file."""
-TABLES = {"controller": ControllerTable, "coordinator": CoordinatorTable}
+TABLES: dict[str, type[msgspec.Struct]] = {
+    "[controller]": ControllerTable,
+    "[coordinator]": CoordinatorTable,
+    "[port-agent]": AgentTable,
+    **{f'[[port-agent.port]], reader = "{name}"': table for name, table in READERS.items()},
+}
 KINDS = {"counter": "_total", "gauge": ""}
 
 
 def whole_files(first: str) -> list[str]:
     found = [body for page in PAGES for _, body in BLOCK.findall(page.read_text())]
     return [body for body in found if body.startswith(first)]
+
+
+def agent_status() -> AgentStatus:
+    row = PortStatus(
+        source="tor", target="h1", reader="linux", capacity_bps=1, problem="", read_ns=1
+    )
+    return AgentStatus(pid=1, updated_ns=1, heard=True, epoch=1, problem="", ports=(row,))
 
 
 def metric_names(folder: Path) -> set[str]:
@@ -50,12 +66,13 @@ def metric_names(folder: Path) -> set[str]:
     config = checked(table | {"topology": str(topology), "runtime_dir": str(folder)})
     write_statistics(config.statistics, coordinator_names(), {})
     families = [*ControllerCollector(path, ("h1",)).collect(), *Metrics(config).collect()]
+    families += PortCollector(agent_status).collect()
     return {family.name + KINDS[family.type] for family in families}
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_every_setting_is_explained_with_its_default(name: str) -> None:
-    rows = rows_under(GUIDE, f"### `[{name}]`")
+    rows = rows_under(GUIDE, f"### `{name}`")
     fields = msgspec.structs.fields(TABLES[name])
     assert list(rows) == [field.name for field in fields]
     for field in fields:
@@ -88,10 +105,22 @@ def test_settings_and_topologies_that_are_shown_can_be_used(tmp_path: Path) -> N
 def test_every_metric_is_explained(tmp_path: Path) -> None:
     explained = {
         name
-        for heading in ("### Of the controller", "### Of a coordinator")
+        for heading in ("### Of the controller", "### Of a coordinator", "### Of a port agent")
         for name in rows_under(GUIDE, heading)
     }
     assert explained == metric_names(tmp_path)
+
+
+def test_settings_of_port_agents_that_are_shown_can_be_used(tmp_path: Path) -> None:
+    page = (DOCS / "howto" / "xco-ports.md").read_text()
+    shown = [body for _, body in BLOCK.findall(page) if body.startswith("# in /etc/xtc/xco.toml")]
+    assert len(shown) == 3
+    topology = tmp_path / "topology.toml"
+    topology.write_text(whole_files(TOPOLOGY)[0])
+    for text in shown:
+        file = tmp_path / "xco.toml"
+        file.write_text(text.replace("/etc/xtc/topology.toml", str(topology)))
+        assert len(load_agent_config(file).ports) == 1
 
 
 def test_every_mode_is_explained() -> None:
