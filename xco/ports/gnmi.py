@@ -14,7 +14,7 @@ from xco.errors import (
     SwitchRefused,
 )
 from xco.ports.gnmi_values import of_interface, of_queue, values
-from xco.ports.reader import Counters, Reading
+from xco.ports.reader import UNCOUNTED, Counters, Reading
 
 try:
     import grpc
@@ -190,8 +190,9 @@ def _counters(port: GnmiPort, answer: Any) -> Counters:
         raise SwitchGarbled(str(port), f"{len(updates)} notifications for two paths")
     counted = _sent(port, (update for each in updates[:-1] for update in each))
     found = set(values(updates[-1]).values())
-    if len(found) != 1:
-        raise SwitchGarbled(str(port), f"{port.marks} is not one number", "correct `marks`")
+    if len(found) != 1 or max(found) > UNCOUNTED:
+        problem = f"{port.marks} is not one number of 64 bits"
+        raise SwitchGarbled(str(port), problem, "correct `marks`")
     return replace(counted, marks=found.pop(), counts_marks=True)
 
 

@@ -138,7 +138,7 @@ HEADS = {
     "a name as controller": (HEAD.replace("10.0.0.7", "ctl"), "controllers", "'ctl:7400'"),
     "an interval without a unit": (HEAD + 'interval = "50"', "interval", "'50'"),
     "an interval too short": (HEAD + 'interval = "10us"', "interval", "out of range"),
-    "an interval too long": (HEAD + 'interval = "11s"', "interval", "out of range"),
+    "an interval too long": (HEAD + 'interval = "1001ms"', "interval", "out of range"),
     "an unknown key": (HEAD + "intervall = 1", "intervall", "no such key"),
     "metrics without a port": (HEAD + 'metrics = "127.0.0.1"', "metrics", "'127.0.0.1'"),
 }

@@ -157,7 +157,7 @@ def test_what_is_no_counter_is_a_typed_error(switch: Switch, value: Any, expecte
     assert type(reading) is expected
 
 
-@pytest.mark.parametrize("value", [{"a": 1, "b": 2}, "many", {}])
+@pytest.mark.parametrize("value", [{"a": 1, "b": 2}, "many", {}, str(2**64)])
 def test_marks_that_are_not_one_number_are_garbled(switch: Switch, value: Any) -> None:
     switch.values = lambda path: value if "marked" in path else COUNTERS
     (reading,) = read(switch, GnmiPort("Ethernet1/1", marks=MARKS))
