@@ -59,14 +59,14 @@ class Shared:
 def measure(xco: XcoRig, way: Way, foreign: float, link_bps: int, seconds: float) -> Shared:
     """Let all send; count in a window after they have settled."""
     fabric = xco.fabric
-    to, (stranger, *senders) = fabric.receivers[0], reversed(fabric.senders)
+    to, (outsider, *senders) = fabric.receivers[0], reversed(fabric.senders)
     with ExitStack() as stack:
         streams = stack.enter_context(roles.sink_streams(fabric.place(to)))
         messages = stack.enter_context(roles.sink_messages(fabric.place(to)))
         other = stack.enter_context(roles.sink_messages(fabric.place(to), port=FOREIGN_PORT))
         stack.enter_context(
             roles.send_messages(
-                fabric.place(stranger),
+                fabric.place(outsider),
                 to.address,
                 size=roles.DATAGRAM_BYTES,
                 rate_bps=round(foreign * link_bps),
