@@ -166,11 +166,14 @@ class OpenVSwitch:
         self.folder = folder
         self.management = folder / "br0.mgmt"
         self._processes: list[subprocess.Popen[bytes]] = []
-        database = folder / "conf.db"
-        subprocess.run(["ovsdb-tool", "create", database, SCHEMA], check=True)
         self.database = f"unix:{folder}/db.sock"
-        self._start("ovsdb-server", str(database), f"--remote=punix:{folder}/db.sock")
-        until((folder / "db.sock").exists, "the database")
+
+    def start_database(self) -> None:
+        """Start an empty database."""
+        database = self.folder / "conf.db"
+        subprocess.run(["ovsdb-tool", "create", database, SCHEMA], check=True)
+        self._start("ovsdb-server", str(database), f"--remote=p{self.database}")
+        until((self.folder / "db.sock").exists, "the database")
         self.vsctl("--no-wait", "init")
 
     def _start(self, program: str, *words: str) -> "subprocess.Popen[bytes]":
@@ -219,6 +222,7 @@ def ovs(wire: None, tmp_path: Path) -> Iterator[OpenVSwitch]:
     del wire
     made = OpenVSwitch(tmp_path)
     try:
+        made.start_database()
         made.start()
         ip("-n", SWITCH, "address", "flush", "dev", "e0")
         ip("-n", SWITCH, "link", "add", "g0", "type", "veth", "peer", "name", "g1")
