@@ -21,8 +21,11 @@ from lab.fabric.plan import (
     FabricPlan,
     parse_bitrate,
 )
+from lab.marking.port import Marked, marker
+from lab.marking.terms import Marking
 from lab.plan import check_prefix, namespace
 from lab.programs.processes import Place
+from lab.programs.reporter import Reporter
 from lab.system import namespaces, requirements
 from lab.system.teardown import Remains, tear_down
 
@@ -46,6 +49,7 @@ class Fabric:
         self.prefix = check_prefix(prefix)
         self._plan: FabricPlan | None = None
         self._started: list[subprocess.Popen[Any]] = []
+        self._markers: dict[tuple[str, str], Reporter[Marked]] = {}
         requirements.check()
         fabric_links.check()
         tear_down(prefix)
@@ -171,6 +175,48 @@ class Fabric:
         for host in self.senders if hosts is None else hosts:
             fabric_links.unshape(self._name(host), DATA_INTERFACE)
 
+    def mark(self, marking: Marking | None = None) -> None:
+        """Make every shallow port mark ECN-capable packets, until ``unmark`` or the end.
+
+        The kernel also ends it with the calling thread.
+
+        Args:
+            marking: when; None means above a fifth of the buffer.
+
+        Raises:
+            MissingRequirementError: there is no clang, C compiler or libbpf.
+            ProgramError: the kernel cannot (Linux 6.6 with BTF is needed).
+        """
+        self.unmark()
+        for switch, port, link in self.plan.shallow_ports():
+            assert link.buffer_bytes is not None  # a shallow port has a buffer
+            self._markers[switch, port] = marker(
+                Place(namespaces.path(namespace(self.prefix, switch))),
+                port,
+                marking or Marking(),
+                rate_bps=link.capacity_bps,
+                buffer_bytes=link.buffer_bytes,
+            )
+
+    def unmark(self) -> None:
+        """Stop marking, if any port does."""
+        while self._markers:
+            self._markers.popitem()[1].stop()
+
+    def marked(self, switch: str, port: str) -> Marked:
+        """Return the counts of a marking port: for example, of switch ``s1`` towards ``h6``.
+
+        Raises:
+            LabError: it does not mark, or its marker has ended.
+        """
+        if (switch, port) not in self._markers:
+            raise LabError(f"port {port} of {switch} does not mark: call mark()")
+        return self._markers[switch, port].counts()
+
+    def marks(self) -> int:
+        """Return the packets that shallow ports have marked since ``mark``; 0 without it."""
+        return sum(running.counts().marks for running in self._markers.values())
+
     def drops(self) -> int:
         """Return the packets dropped because a shallow port's buffer was full."""
         ports = self.plan.shallow_ports()
@@ -206,6 +252,7 @@ class Fabric:
         Raises:
             LabError: something cannot be removed.
         """
+        self.unmark()
         for program in self._started:  # one that is about to enter its namespace is not found there
             program.kill()
         with self._handle as handle:

@@ -1,27 +1,12 @@
-"""A handle on a running traffic program: start it in its place, read its counts, stop it."""
+"""A handle on a running traffic program: one role of it, in its place."""
 
-import os
-import select
-import subprocess
-import time
-from types import TracebackType
-from typing import Final, Generic, Self, TypeVar
-
-import msgspec
-
-from lab.errors import ProgramError
 from lab.programs.processes import Place
+from lab.programs.reporter import Counts, Reporter, words_of
 from lab.traffic import build
 
-TIMEOUT_S: Final = 60.0
-_CHUNK: Final = 1 << 16
-Counts = TypeVar("Counts", bound=msgspec.Struct)
 
-
-class Traffic(Generic[Counts]):
+class Traffic(Reporter[Counts]):
     """One running role of the traffic program, which counts from its start on.
-
-    The kernel kills it when the thread that started it ends.
 
     Raises:
         ProgramError: it ended, or was not ready within a minute.
@@ -39,96 +24,5 @@ class Traffic(Generic[Counts]):
             role: its role; see lab/traffic/roles.h.
             options: of the role, without dashes; None omits one.
         """
-        self.name = role
-        self._decoder = msgspec.json.Decoder(counts)
-        self._pending = b""
-        given = {key: value for key, value in options.items() if value is not None}
-        words = [word for key, value in given.items() for word in (_flag(key), str(value))]
-        self._process = subprocess.Popen(  # noqa: S603  our own program
-            place.command([str(build.program()), role, *words]),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            start_new_session=True,  # Ctrl-C is for the owner, which then ends its programs
-        )
-        self._line("not ready")
-
-    @property
-    def pid(self) -> int:
-        """The process's id."""
-        return self._process.pid
-
-    @property
-    def alive(self) -> bool:
-        """Whether it still runs."""
-        return self._process.poll() is None
-
-    def counts(self) -> Counts:
-        """Return the current counts, while it continues.
-
-        Raises:
-            ProgramError: it has ended, or does not answer within a minute.
-        """
-        assert self._process.stdin is not None  # we asked for a pipe
-        try:
-            self._process.stdin.write(b"\n")
-        except BrokenPipeError:
-            self._fail("it no longer runs")
-        return self._decoder.decode(self._line("no answer"))
-
-    def finish(self) -> Counts:
-        """Stop it and return its last counts.
-
-        Raises:
-            ProgramError: it has already exited, or does not answer within a minute.
-        """
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        counts = self._decoder.decode(self._line("no answer"))
-        self.stop()
-        return counts
-
-    def stop(self) -> None:
-        """Stop it immediately, if it still runs."""
-        self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
-            if pipe is not None:
-                pipe.close()
-
-    def _line(self, problem: str) -> bytes:
-        """Return the next line of its output, of any length."""
-        assert self._process.stdout is not None
-        deadline, parts = time.monotonic() + TIMEOUT_S, [self._pending]
-        while b"\n" not in parts[-1]:
-            left = max(0.0, deadline - time.monotonic())
-            if not select.select([self._process.stdout], [], [], left)[0]:
-                self._fail(f"{problem} within {TIMEOUT_S:g} s")
-            chunk = os.read(self._process.stdout.fileno(), _CHUNK)
-            if not chunk:
-                self._fail("it ended")
-            parts.append(chunk)
-        line, _, self._pending = b"".join(parts).partition(b"\n")
-        return line
-
-    def _fail(self, problem: str) -> None:
-        self._process.kill()
-        stderr = self._process.stderr.read() if self._process.stderr else b""
-        self.stop()
-        raise ProgramError(self.name, problem, stderr.decode(errors="replace"))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.stop()
-
-
-def _flag(name: str) -> str:
-    return "--" + name.replace("_", "-")
+        words = [str(build.program()), role, *words_of(**options)]
+        super().__init__(role, counts, place.command(words))

@@ -1,0 +1,1 @@
+"""A port of a lab switch that marks congestion (ECN), on kernels with or without RED."""
