@@ -29,7 +29,7 @@ from xco.protocol.keys import derive, host_file, new_master
 from xco.protocol.stats import Snapshot, read_statistics
 from xco.topology.file import load_topology
 
-Way = Literal["uncoordinated", "rate", "timeslice", "hybrid", "gcc"]
+Way = Literal["uncoordinated", "rate", "timeslice", "hybrid", "gcc", "hygenicc"]
 WAYS: Final[tuple[Way, ...]] = ("uncoordinated", "rate", "timeslice", "hybrid")
 """Those of the paper's own experiments: every host is coordinated."""
 PORT: Final = 7400

@@ -51,9 +51,23 @@ def send_stream(
     bind: str | None = None,
     streams: int = 1,
     rate_bps: int | None = None,
+    congestion: str | None = None,
     port: int = STREAM_PORT,
 ) -> Traffic[StreamSent]:
-    """Start TCP streams, CUBIC, unlimited, or each paced to a rate."""
+    """Start TCP streams, unlimited, or each paced to a rate.
+
+    Args:
+        place: where they run.
+        to: the destination address.
+        bind: the source address.
+        streams: number of connections.
+        rate_bps: of each, in bits/s; None means unlimited.
+        congestion: congestion control (tcp(7)); None means CUBIC.
+        port: the destination port.
+
+    Raises:
+        ProgramError: they cannot connect, or the kernel lacks the congestion control.
+    """
     return Traffic(
         StreamSent,
         place,
@@ -62,6 +76,7 @@ def send_stream(
         bind=bind,
         streams=streams,
         rate=rate_bps,
+        congestion=congestion,
         port=port,
     )
 

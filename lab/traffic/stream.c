@@ -1,9 +1,11 @@
 /* TCP streams: a source that fills its connections, and a sink that empties any number. */
 #include <errno.h>
 #include <inttypes.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -27,23 +29,31 @@ static void write_source(void *role) {
     printf(",\"bytes\":%" PRIu64, source->bytes);
 }
 
+/* Return a connection with the pacing and congestion control of the options. */
+static int connect_one(const struct options *options) {
+    const char *congestion = option_text(options, "--congestion", "cubic");
+    uint64_t bytes_per_s = option_number(options, "--rate", 0) / 8;
+    int fd =
+        tcp_connect(option_end(options, "--bind", "0.0.0.0"), option_end(options, "--to", NULL));
+    if (bytes_per_s > 0 &&
+        setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &bytes_per_s, sizeof bytes_per_s) != 0) {
+        fail("--rate");
+    }
+    if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion, (socklen_t)strlen(congestion)) !=
+        0) {
+        fail("--congestion %s", congestion);
+    }
+    return fd;
+}
+
 static void connect_streams(struct stream_source *source, const struct options *options) {
-    struct sockaddr_in here = option_end(options, "--bind", "0.0.0.0");
-    struct sockaddr_in there = option_end(options, "--to", NULL);
-    uint64_t rate_bps = option_number(options, "--rate", 0);
     source->streams = option_number(options, "--streams", 1);
     if (source->streams < 1 || source->streams > STREAMS_MAX) {
         errno = 0;
         fail("--streams is not from 1 to %d", STREAMS_MAX);
     }
     for (size_t i = 1; i <= source->streams; i++) {
-        int fd = tcp_connect(here, there);
-        uint64_t bytes_per_s = rate_bps / 8;
-        if (rate_bps > 0 &&
-            setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &bytes_per_s, sizeof bytes_per_s) != 0) {
-            fail("--rate");
-        }
-        source->polls[i] = (struct pollfd){.fd = fd, .events = POLLOUT};
+        source->polls[i] = (struct pollfd){.fd = connect_one(options), .events = POLLOUT};
     }
 }
 

@@ -90,6 +90,17 @@ def test_a_reader_whose_server_is_killed_says_so(fabric: Fabric) -> None:
         reader.counts()
 
 
+def test_streams_use_the_congestion_control_that_is_named(fabric: Fabric) -> None:
+    to = fabric.receivers[0]
+    with (
+        roles.sink_streams(fabric.place(to)) as sink,
+        roles.send_stream(fabric.place(fabric.senders[0]), to.address, congestion="reno"),
+    ):
+        assert eventually(lambda: sink.counts().total_bytes > 0)
+        with pytest.raises(ProgramError, match="--congestion missing"):
+            roles.send_stream(fabric.place(fabric.senders[0]), to.address, congestion="missing")
+
+
 def test_streams_are_told_apart_by_the_address_they_come_from(fabric: Fabric) -> None:
     host, to = fabric.senders[0], fabric.receivers[0]
     with roles.sink_streams(fabric.place(to)) as sink:
