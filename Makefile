@@ -6,7 +6,7 @@ BIN := .venv/bin
 # Tests start hundreds of processes, each of which would compile the packages again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-xco core shield prepared packages guests check test test-xen test-kernels lint format coverage mutants bench bench-quick bench-xco deb man notebooks lock clean
+.PHONY: demo demo-xco demo-gcc core shield prepared packages guests check test test-xen test-kernels lint format coverage mutants bench bench-quick bench-xco deb man notebooks lock clean
 
 demo: .venv/.demo shield
 	$(BIN)/python -m benchmarks.demo.xtc
@@ -15,6 +15,10 @@ demo: .venv/.demo shield
 # Under two minutes, as root: five senders to one receiver without coordination, and with it.
 demo-xco: .venv/.demo core
 	$(BIN)/python -m benchmarks.demo.xco
+
+# A minute, as root: a TCP flow beside UDP floods, without control, by rates and by marks.
+demo-gcc: .venv/.demo core
+	$(BIN)/python -m benchmarks.demo.gcc
 
 # The compiled parts of xco, if there is a compiler; else it reports what is missing.
 core:

@@ -1,1 +1,1 @@
-"""The demos: `make demo` and `make demo-xco`."""
+"""The demos: `make demo`, `make demo-xco` and `make demo-gcc`."""

@@ -273,9 +273,10 @@ def test_the_core_is_built_where_tests_packages_and_demo_need_it() -> None:
     assert "sh scripts/setup-xco.sh" in recipe("test")
     package = recipe("deb").splitlines()
     assert package.index("sh scripts/setup-xco.sh") < package.index("sh deploy/debian/build-xco.sh")
-    built, demo = recipe("demo-xco").splitlines()
-    assert built == "sh scripts/setup-xco.sh"
-    assert demo.endswith("-m benchmarks.demo.xco")
+    for name in ("xco", "gcc"):
+        built, demo = recipe(f"demo-{name}").splitlines()
+        assert built == "sh scripts/setup-xco.sh"
+        assert demo.endswith(f"-m benchmarks.demo.{name}")
 
 
 def test_without_a_compiler_the_set_up_says_what_is_missing_and_ends_well(tmp_path: Path) -> None:
