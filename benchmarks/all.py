@@ -94,6 +94,8 @@ BENCHMARKS: Final = (
     Benchmark("xco.controller.simulation", "--only small"),
     Benchmark("xco.dumbbell", "--phase 0.2"),
     Benchmark("xco.foreign", SHORT, judges=True),
+    Benchmark("xco.gcc_lab", "--quick"),
+    Benchmark("xco.gcc_lab", "--quick --foreign 0.3 --mice", "--senders 3 --foreign 0.3 --mice"),
 )
 
 

@@ -17,14 +17,12 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.demo.gcc_plot import plot
-from benchmarks.xco.gcc_ways import WAYS, LabWay, enter, lacks
+from benchmarks.xco.gcc_ways import WAYS, LabWay, available, enter
 from benchmarks.xco.phases import Load, Recording, run
 from benchmarks.xco.phases_judged import Figures, judge
 from benchmarks.xco.rig import XcoRig, rig
+from benchmarks.xco.runs import require
 from lab.fabric.fabric import Fabric
-from lab.system import requirements
-from xco.core_files import program
-from xco.errors import CoreError
 
 SHOWN: Final = (
     "none",
@@ -151,29 +149,17 @@ def write(turns: Sequence[Turn], lines: Sequence[Line], folder: Path) -> None:
     plot(panels, PORT_BPS, folder / "demo-gcc.png")
 
 
-def _require(parser: argparse.ArgumentParser) -> None:
-    missing = requirements.missing()
-    try:
-        program("xco-controller"), program("xco-coordinator")
-    except CoreError as error:
-        missing.append(str(error))
-    if missing:
-        parser.exit(1, "\n".join(missing) + "\n")
-
-
 def main() -> None:
     """Run the demo, and leave summary.json and demo-gcc.png in build/demo-gcc."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"of all ways ({ROUNDS})")
     parser.add_argument("--phase", type=float, default=PHASE_S, help=f"seconds ({PHASE_S:g})")
     options = parser.parse_args()
-    _require(parser)
+    require(parser)
     console, turns = Console(highlight=False), list[Turn]()
-    reasons = {name: lacks(WAYS[name]) for name in SHOWN}
-    for name, reason in reasons.items():
-        if reason:
-            console.print(f"without {name}: {reason}")
-    ways = [WAYS[name] for name, reason in reasons.items() if not reason]
+    ways, skipped = available(SHOWN)
+    for name, reason in skipped.items():
+        console.print(f"without {name}: {reason}")
     with Fabric("xcogcc") as fabric, rig(fabric.incast(SENDERS, PORT_BPS, BUFFER_BYTES)) as xco:
         for number in range(options.rounds):
             console.print(f"round {number + 1} of {options.rounds}")

@@ -1,5 +1,6 @@
 """Ways to share the port of the lab's dumbbell: none, the ends alone, and xco's strategies."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, get_type_hints
@@ -63,6 +64,13 @@ def lacks(way: LabWay) -> str | None:
     except LabError as error:
         return f"no port can mark: {error}"
     return None
+
+
+def available(names: Iterable[str]) -> tuple[list[LabWay], dict[str, str]]:
+    """Return the ways that can be tried here, and why the others cannot, by name."""
+    reasons = {name: lacks(WAYS[name]) for name in names}
+    skipped = {name: reason for name, reason in reasons.items() if reason}
+    return [WAYS[name] for name in reasons if name not in skipped], skipped
 
 
 def settings(way: LabWay) -> Settings:
