@@ -95,6 +95,7 @@ BENCHMARKS: Final = (
     Benchmark("xco.dumbbell", "--phase 0.2"),
     Benchmark("xco.foreign", SHORT, judges=True),
     Benchmark("xco.gcc_lab", "--quick"),
+    Benchmark("xco.gcc_lab", "--quick --delay 50", "--senders 3 --delay 1,5,10,50"),
     Benchmark("xco.gcc_lab", "--quick --foreign 0.3 --mice", "--senders 3 --foreign 0.3 --mice"),
 )
 

@@ -3,8 +3,8 @@
 The paper's figures 1, 4 and 5 scaled to a port of 100 Mb/s with 100 packets of buffer, which marks
 at a fifth of it. `--foreign` adds a sender outside xco, `--mice` short flows (figure 8), both in
 the second phase and from hosts of their own. Ways take turns within a repetition; medians, and the
-least and most. A run takes three phases and a second or two; all of it, an hour. Feedback is as
-late as this machine makes it: a stated delay needs a delaying link, which the lab does not have.
+least and most. `--delay` makes reports and directives late (figure 6): half the delay each. It does not apply to
+what hosts send each other. A run takes three phases and a second or two; all of it, an hour.
 """
 
 import argparse
@@ -40,11 +40,18 @@ def measure(case: Case, ways: Sequence[LabWay], repetitions: int, phase_s: float
         spare = iter(fabric.senders[senders:])
         foreign, mice = (next(spare) if one else None for one in extra)
         rate = round(case.foreign * PORT_BPS)
+        if case.delay_ms > 0:
+            fabric.delay(case.delay_ms / 2e3)
         with rig(fabric, foreign=[foreign] if foreign else []) as xco:
             for repetition in range(repetitions):
-                for way in ways:
+                for way in ways if case.delay_ms == 0 else controlled(ways):
                     load = Load(senders, case.others, way.congestion, foreign, rate, mice)
                     yield Row(case, way.name, repetition, _one(xco, way, load, phase_s, case))
+
+
+def controlled(ways: Sequence[LabWay]) -> list[LabWay]:
+    """Return the ways with a controller: a delay of feedback changes no other."""
+    return [way for way in ways if way.strategy != "uncoordinated"]
 
 
 def _one(xco: XcoRig, way: LabWay, load: Load, phase_s: float, case: Case) -> Figures:
@@ -78,12 +85,20 @@ def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--foreign", type=float, default=0.0, help="share of the port from a sender outside xco"
     )
+    parser.add_argument(
+        "--delay",
+        type=lambda given: [float(word) for word in given.split(",")],
+        default=[0.0],
+        help="delays of feedback in ms, such as 1,5,10,50 (0)",
+    )
     parser.add_argument("--mice", action="store_true", help="short flows of 11.5 KB, too")
     parser.add_argument("--quick", action="store_true", help="one short run of each way")
     parser.add_argument("--json", action="store_true", help="print JSON")
     chosen = parser.parse_args(arguments)
     if not 0 <= chosen.foreign < 1:
         parser.error("--foreign: a share from 0 to below 1")
+    if not all(0 <= delay_ms <= 2000 for delay_ms in chosen.delay):
+        parser.error("--delay: from 0 to 2000 ms")
     for key, value in QUICK.items() if chosen.quick else ():
         setattr(chosen, key, value)
     require(parser)
@@ -93,7 +108,8 @@ def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 def cases(chosen: argparse.Namespace) -> list[Case]:
     """Return the cases that the command line asks for."""
     return [
-        Case(beside, others, chosen.foreign, chosen.mice)
+        Case(beside, others, chosen.foreign, chosen.mice, delay_ms)
+        for delay_ms in chosen.delay
         for beside in chosen.senders
         for others in chosen.others
     ]
@@ -124,8 +140,8 @@ def main() -> None:
     for case in cases(chosen):
         for row in measure(case, ways, chosen.repetitions, chosen.phase):
             rows.append(row)
-            words = f"beside {case.beside} {case.others}, repetition {row.repetition + 1}"
-            progress.print(f"{words}, {row.way}: {row.figures.of_ideal:.3f} of the ideal")
+            words = f"{case.words}, repetition {row.repetition + 1}, {row.way}"
+            progress.print(f"{words}: {row.figures.of_ideal:.3f} of the ideal")
     show(chosen, skipped, rows)
 
 

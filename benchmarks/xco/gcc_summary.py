@@ -20,6 +20,14 @@ class Case:
     foreign: float
     """Share of the port that a foreign sender offers in the second phase."""
     mice: bool
+    delay_ms: float = 0.0
+    """Of feedback: from a host to the controller and back."""
+
+    @property
+    def words(self) -> str:
+        """What is beside the tagged flow."""
+        delay = f", {self.delay_ms:g} ms late" if self.delay_ms else ""
+        return f"{self.beside} {self.others}{delay}"
 
 
 @dataclass(frozen=True)
@@ -103,7 +111,7 @@ def table(found: Sequence[Summary]) -> Table:
         shown.add_column(heading, justify="left" if heading in {"beside", "way"} else "right")
     for one in found:
         shown.add_row(
-            f"{one.case.beside} {one.case.others}",
+            one.case.words,
             one.way,
             text(one.tagged_mbps, 1),
             *(text(value, 3) for value in (one.of_ideal, one.jain, one.used_in_second)),

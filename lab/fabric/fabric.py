@@ -11,6 +11,7 @@ from typing import Any, Final, Self, TypeVar
 
 from lab.errors import BadRequestError, LabError
 from lab.fabric import counters as fabric_counters
+from lab.fabric import delays as fabric_delays
 from lab.fabric import links as fabric_links
 from lab.fabric import plan as fabric_plan
 from lab.fabric.plan import (
@@ -28,6 +29,8 @@ from lab.programs.processes import Place
 from lab.programs.reporter import Reporter
 from lab.system import namespaces, requirements
 from lab.system.teardown import Remains, tear_down
+from lab.traffic.counts import Delayed
+from lab.traffic.program import Traffic
 
 DEFAULT_FABRIC_PREFIX: Final = "xcolab"
 Result = TypeVar("Result")
@@ -49,6 +52,7 @@ class Fabric:
         self.prefix = check_prefix(prefix)
         self._plan: FabricPlan | None = None
         self._started: list[subprocess.Popen[Any]] = []
+        self._delayed: Traffic[Delayed] | None = None
         self._markers: dict[tuple[str, str], Reporter[Marked]] = {}
         requirements.check()
         fabric_links.check()
@@ -175,6 +179,36 @@ class Fabric:
         for host in self.senders if hosts is None else hosts:
             fabric_links.unshape(self._name(host), DATA_INTERFACE)
 
+    def delay(self, delay_s: float) -> None:
+        """Delay all traffic of the management network, until ``undelay`` or the end.
+
+        Args:
+            delay_s: in seconds, between a host and the controller, one way.
+
+        Raises:
+            BadRequestError: it is not from 0 to 1 s.
+            ProgramError: the delaying program ends.
+        """
+        self.undelay()
+        self._delayed = fabric_delays.insert(self.prefix, self.plan.hosts, delay_s)
+
+    def undelay(self) -> None:
+        """Connect hosts and controller directly again, if they are not."""
+        if self._delayed is not None:
+            self._delayed.stop()
+            self._delayed = None
+            fabric_delays.remove(self.prefix, self.plan.hosts)
+
+    def delayed(self) -> Delayed:
+        """Return the counts of the delay of the management network.
+
+        Raises:
+            LabError: there is none, or its program has ended.
+        """
+        if self._delayed is None:
+            raise LabError("the management network is not delayed: call delay()")
+        return self._delayed.counts()
+
     def mark(self, marking: Marking | None = None) -> None:
         """Make every shallow port mark ECN-capable packets, until ``unmark`` or the end.
 
@@ -253,6 +287,8 @@ class Fabric:
             LabError: something cannot be removed.
         """
         self.unmark()
+        if self._delayed is not None:
+            self._delayed.stop()
         for program in self._started:  # one that is about to enter its namespace is not found there
             program.kill()
         with self._handle as handle:

@@ -94,6 +94,13 @@ def shape(netns: str, interface: str, rate_bps: int, queue_bytes: int) -> None:
     namespaces.configure(netns, lambda ip: _replace_shaper(ip, interface, rate_bps, queue_bytes))
 
 
+def admit(ip: Any, host: FabricHost, port: str) -> None:
+    """Join a host's port to the controller's bridge, and enter the host as a neighbour."""
+    _enslave(ip, port)
+    _expect(ip, port, host.control_mac)
+    enter_neighbour(ip, index_of(ip, BRIDGE), host.control_address, host.control_mac)
+
+
 def unshape(netns: str, interface: str) -> None:
     """Remove the queueing discipline of an interface, if it has one."""
     namespaces.configure(netns, lambda ip: _remove_root(ip, interface))
@@ -132,7 +139,7 @@ def _build_host(prefix: str, plan: FabricPlan, host: FabricHost) -> None:
     _join(controller, host.name, inside, CONTROL_INTERFACE)
     namespaces.configure(inside, lambda ip: _address_host(ip, plan, host))
     namespaces.configure(switch, partial(_enslave, port=host.name))
-    namespaces.configure(controller, lambda ip: _admit(ip, host))
+    namespaces.configure(controller, lambda ip: admit(ip, host, host.name))
 
 
 def _join(left: str, left_name: str, right: str, right_name: str) -> None:
@@ -165,13 +172,6 @@ def _enslave(ip: Any, port: str) -> None:
 
 def _expect(ip: Any, port: str, mac: str) -> None:
     ip.fdb("add", ifindex=index_of(ip, port), lladdr=mac, state=_FDB_STATIC, flags=_FDB_MASTER)
-
-
-def _admit(ip: Any, host: FabricHost) -> None:
-    """Join a host to the controller's bridge, and enter it as the controller's neighbour."""
-    _enslave(ip, host.name)
-    _expect(ip, host.name, host.control_mac)
-    enter_neighbour(ip, index_of(ip, BRIDGE), host.control_address, host.control_mac)
 
 
 def _address_host(ip: Any, plan: FabricPlan, host: FabricHost) -> None:

@@ -1,1 +1,1 @@
-"""Traffic of a fabric: barrier reads, streams, short flows, messages, ping, and a capture."""
+"""Traffic of a fabric: barrier reads, streams, short flows, messages, ping, capture, delay."""

@@ -111,6 +111,17 @@ class Captured(BySource, frozen=True):
     """Packets that the capture was too slow for; no other count includes them."""
 
 
+class Delayed(Report, frozen=True):
+    """Report of a delay wire."""
+
+    packets: int
+    """Passed, in both directions."""
+    lost: int
+    """Not passed: too many waited, or an interface did not take them."""
+    latest_ns: int
+    """How much later than intended a packet was at most; a busy machine is late."""
+
+
 Counted = TypeVar("Counted", Total, BySource)
 
 

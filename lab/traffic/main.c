@@ -21,6 +21,7 @@ int main(int count, char **words) {
         {"message-sink", sink_messages},
         {"ping", ping},
         {"capture", capture},
+        {"delay", delay},
     };
     signal(SIGPIPE, SIG_IGN);
     const struct options options = {count - 2, words + 2};

@@ -22,5 +22,7 @@ void sink_messages(const struct options *options);
 void ping(const struct options *options);
 /* Timestamp and count the IPv4 packets that an interface receives. */
 void capture(const struct options *options);
+/* Pass frames between pairs of interfaces, late. */
+void delay(const struct options *options);
 
 #endif

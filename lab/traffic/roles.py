@@ -8,6 +8,7 @@ from lab.programs.processes import Place
 from lab.traffic.counts import (
     BlocksRead,
     Captured,
+    Delayed,
     FlowsSent,
     MessagesReceived,
     MessagesSent,
@@ -158,3 +159,13 @@ def capture(place: Place, interface: str, output: Path | None = None) -> Traffic
     """Start a capture of packets that an interface receives; ``records.read`` reads its output."""
     path = None if output is None else str(output)
     return Traffic(Captured, place, "capture", interface=interface, output=path)
+
+
+def delay(place: Place, pairs: Sequence[tuple[str, str]], *, delay_s: float) -> Traffic[Delayed]:
+    """Start a delay wire between the interfaces of each pair; ``delay_s`` is one way, in seconds.
+
+    Raises:
+        ProgramError: there is no such interface.
+    """
+    joined = ",".join(":".join(pair) for pair in pairs)
+    return Traffic(Delayed, place, "delay", pairs=joined, delay_us=round(delay_s * 1e6))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.demo import gcc as demo
-from benchmarks.xco.gcc_lab import cases, options
+from benchmarks.xco.gcc_lab import cases, controlled, options
 from benchmarks.xco.gcc_summary import Case, Row, Summary, spread, summaries, table, text
 from benchmarks.xco.gcc_ways import WAYS, LabWay, lacks, settings
 from benchmarks.xco.phases import Recording, Sample
@@ -142,8 +142,13 @@ def test_the_command_line_names_cases_and_ways(monkeypatch: pytest.MonkeyPatch) 
     chosen = options(["--senders", "3,7", "--others", "tcp", "--foreign", "0.3", "--mice"])
     assert cases(chosen) == [Case(3, "tcp", 0.3, mice=True), Case(7, "tcp", 0.3, mice=True)]
     assert chosen.ways == list(WAYS)
+    late = cases(options(["--senders", "3", "--others", "udp", "--delay", "0,50"]))
+    assert [case.words for case in late] == ["3 udp", "3 udp, 50 ms late"]
+    assert {way.name for way in controlled(list(WAYS.values()))} == {
+        *("rate", "timeslice", "gcc", "hygenicc")
+    }
     quick = options(["--quick", "--ways", "none,rate"])
     assert (cases(quick), quick.repetitions) == ([Case(3, "udp", 0.0, mice=False)], 1)
-    for wrong in (["--ways", "none,magic"], ["--foreign", "1"]):
+    for wrong in (["--ways", "none,magic"], ["--foreign", "1"], ["--delay", "-1"]):
         with pytest.raises(SystemExit):
             options(wrong)
