@@ -2,9 +2,10 @@
 
 The paper's figures 1, 4 and 5 scaled to a port of 100 Mb/s with 100 packets of buffer, which marks
 at a fifth of it. `--foreign` adds a sender outside xco, `--mice` short flows (figure 8), both in
-the second phase and from hosts of their own. Ways take turns within a repetition; medians, and the
-least and most. `--delay` makes reports and directives late (figure 6): half the delay each. It does not apply to
-what hosts send each other. A run takes three phases and a second or two; all of it, an hour.
+the second phase and from hosts of their own. `--delay` makes reports and directives late (figure
+6), by half the delay each; it does not apply to what hosts send each other. Ways take turns within
+a repetition; medians, and the least and most. A run takes three phases and a second or two; all of
+it, an hour.
 """
 
 import argparse
