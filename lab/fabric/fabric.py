@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-from lab.errors import BadRequestError, LabError
+from lab.errors import BadRequestError
 from lab.fabric import counters as fabric_counters
-from lab.fabric import delays as fabric_delays
 from lab.fabric import links as fabric_links
 from lab.fabric import plan as fabric_plan
+from lab.fabric.conditions import Conditions
 from lab.fabric.plan import (
     CONTROLLER,
     CONTROLLER_ADDRESS,
@@ -22,21 +22,16 @@ from lab.fabric.plan import (
     FabricPlan,
     parse_bitrate,
 )
-from lab.marking.port import Marked, marker
-from lab.marking.terms import Marking
 from lab.plan import check_prefix, namespace
 from lab.programs.processes import Place
-from lab.programs.reporter import Reporter
 from lab.system import namespaces, requirements
 from lab.system.teardown import Remains, tear_down
-from lab.traffic.counts import Delayed
-from lab.traffic.program import Traffic
 
 DEFAULT_FABRIC_PREFIX: Final = "xcolab"
 Result = TypeVar("Result")
 
 
-class Fabric:
+class Fabric(Conditions):
     """A running fabric, as a context manager; leaving it removes all that it created.
 
     An existing one with the same prefix, running or left over, is torn down first. Its programs die
@@ -49,11 +44,8 @@ class Fabric:
 
     def __init__(self, prefix: str = DEFAULT_FABRIC_PREFIX) -> None:
         """Create the controller's namespace; ``incast`` or ``uplink`` creates the rest."""
-        self.prefix = check_prefix(prefix)
-        self._plan: FabricPlan | None = None
+        super().__init__(check_prefix(prefix))
         self._started: list[subprocess.Popen[Any]] = []
-        self._delayed: Traffic[Delayed] | None = None
-        self._markers: dict[tuple[str, str], Reporter[Marked]] = {}
         requirements.check()
         fabric_links.check()
         tear_down(prefix)
@@ -112,17 +104,6 @@ class Fabric:
         return self._build(fabric_plan.uplink(pairs, edge_bps, uplink_bps, buffer_bytes, vms))
 
     @property
-    def plan(self) -> FabricPlan:
-        """The plan that was built.
-
-        Raises:
-            LabError: nothing was.
-        """
-        if self._plan is None:
-            raise LabError("the fabric has no hosts yet: call incast() or uplink()")
-        return self._plan
-
-    @property
     def senders(self) -> tuple[FabricHost, ...]:
         """The hosts that send."""
         return self.plan.senders
@@ -179,78 +160,6 @@ class Fabric:
         for host in self.senders if hosts is None else hosts:
             fabric_links.unshape(self._name(host), DATA_INTERFACE)
 
-    def delay(self, delay_s: float) -> None:
-        """Delay all traffic of the management network, until ``undelay`` or the end.
-
-        Args:
-            delay_s: in seconds, between a host and the controller, one way.
-
-        Raises:
-            BadRequestError: it is not from 0 to 1 s.
-            ProgramError: the delaying program ends.
-        """
-        self.undelay()
-        self._delayed = fabric_delays.insert(self.prefix, self.plan.hosts, delay_s)
-
-    def undelay(self) -> None:
-        """Connect hosts and controller directly again, if they are not."""
-        if self._delayed is not None:
-            self._delayed.stop()
-            self._delayed = None
-            fabric_delays.remove(self.prefix, self.plan.hosts)
-
-    def delayed(self) -> Delayed:
-        """Return the counts of the delay of the management network.
-
-        Raises:
-            LabError: there is none, or its program has ended.
-        """
-        if self._delayed is None:
-            raise LabError("the management network is not delayed: call delay()")
-        return self._delayed.counts()
-
-    def mark(self, marking: Marking | None = None) -> None:
-        """Make every shallow port mark ECN-capable packets, until ``unmark`` or the end.
-
-        The kernel also ends it with the calling thread.
-
-        Args:
-            marking: when; None means above a fifth of the buffer.
-
-        Raises:
-            MissingRequirementError: there is no clang, C compiler or libbpf.
-            ProgramError: the kernel cannot (Linux 6.6 with BTF is needed).
-        """
-        self.unmark()
-        for switch, port, link in self.plan.shallow_ports():
-            assert link.buffer_bytes is not None  # a shallow port has a buffer
-            self._markers[switch, port] = marker(
-                Place(namespaces.path(namespace(self.prefix, switch))),
-                port,
-                marking or Marking(),
-                rate_bps=link.capacity_bps,
-                buffer_bytes=link.buffer_bytes,
-            )
-
-    def unmark(self) -> None:
-        """Stop marking, if any port does."""
-        while self._markers:
-            self._markers.popitem()[1].stop()
-
-    def marked(self, switch: str, port: str) -> Marked:
-        """Return the counts of a marking port: for example, of switch ``s1`` towards ``h6``.
-
-        Raises:
-            LabError: it does not mark, or its marker has ended.
-        """
-        if (switch, port) not in self._markers:
-            raise LabError(f"port {port} of {switch} does not mark: call mark()")
-        return self._markers[switch, port].counts()
-
-    def marks(self) -> int:
-        """Return the packets that shallow ports have marked since ``mark``; 0 without it."""
-        return sum(running.counts().marks for running in self._markers.values())
-
     def drops(self) -> int:
         """Return the packets dropped because a shallow port's buffer was full."""
         ports = self.plan.shallow_ports()
@@ -286,9 +195,7 @@ class Fabric:
         Raises:
             LabError: something cannot be removed.
         """
-        self.unmark()
-        if self._delayed is not None:
-            self._delayed.stop()
+        self.stop_conditions()
         for program in self._started:  # one that is about to enter its namespace is not found there
             program.kill()
         with self._handle as handle:
