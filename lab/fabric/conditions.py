@@ -14,7 +14,7 @@ from lab.traffic.program import Traffic
 
 
 class Conditions:
-    """The part of a fabric that holds its conditions; their programs end with the calling thread."""
+    """The part of a fabric that holds its conditions, whose programs end with their thread."""
 
     def __init__(self, prefix: str) -> None:
         """Begin without hosts, marks and delays."""
