@@ -94,9 +94,14 @@ BENCHMARKS: Final = (
     Benchmark("xco.controller.simulation", "--only small"),
     Benchmark("xco.dumbbell", "--phase 0.2"),
     Benchmark("xco.foreign", SHORT, judges=True),
-    Benchmark("xco.gcc_lab", "--quick"),
-    Benchmark("xco.gcc_lab", "--quick --delay 50", "--senders 3 --delay 1,5,10,50"),
-    Benchmark("xco.gcc_lab", "--quick --foreign 0.3 --mice", "--senders 3 --foreign 0.3 --mice"),
+    *(
+        Benchmark("xco.gcc_lab", f"--quick {quick}", f"--repetitions 3 {full}")
+        for quick, full in (
+            ("", ""),
+            ("--delay 50", "--senders 3 --delay 1,5,10,50"),
+            ("--foreign 0.3 --mice", "--senders 3 --foreign 0.3 --mice"),
+        )
+    ),
 )
 
 

@@ -74,8 +74,10 @@ def available(names: Iterable[str]) -> tuple[list[LabWay], dict[str, str]]:
 
 
 def settings(way: LabWay) -> Settings:
-    """Return the settings of controller and coordinators."""
-    return Settings(LAB.controller, {**LAB.coordinator, **({"marks": "hide"} if way.marks else {})})
+    """Return the settings of controller and coordinators; only slices need the lab's own pace."""
+    sliced = way.strategy == "timeslice"
+    lab = {key: value for key, value in LAB.coordinator.items() if sliced or key != "pace"}
+    return Settings(LAB.controller, lab | ({"marks": "hide"} if way.marks else {}))
 
 
 def enter(xco: XcoRig, way: LabWay, senders: int) -> None:

@@ -54,4 +54,4 @@ def test_a_port_that_floods_fill_marks_what_a_shim_makes_capable(xco: XcoRig) ->
     found = judge(run(fabric, load, PHASE_S), PORT_BPS)
     counts = fabric.marked("s1", fabric.receivers[0].name)
     assert 0 < found.marks <= counts.capable < counts.packets
-    assert fabric.senders[-1] not in xco._hosts
+    assert fabric.senders[-1] not in xco.hosts

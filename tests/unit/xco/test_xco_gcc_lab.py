@@ -11,7 +11,7 @@ from benchmarks.xco.gcc_summary import Case, Row, Summary, spread, summaries, ta
 from benchmarks.xco.gcc_ways import WAYS, LabWay, lacks, settings
 from benchmarks.xco.phases import Recording, Sample
 from benchmarks.xco.phases_judged import Figures, ideal_mbps, judge, judge_mice
-from benchmarks.xco.rig import topology_text, without
+from benchmarks.xco.rig import topology_text
 from lab.errors import MissingRequirementError
 from lab.fabric.plan import incast
 from lab.traffic.counts import FlowsSent
@@ -129,9 +129,14 @@ def test_hosts_count_marks_only_where_the_port_marks() -> None:
     assert "marks" not in settings(WAYS["rate"]).coordinator
 
 
+def test_only_timeslices_leave_the_usual_pace() -> None:
+    assert settings(WAYS["timeslice"]).coordinator["pace"] > 0.98
+    assert "pace" not in settings(WAYS["gcc"]).coordinator
+
+
 def test_a_foreign_host_is_in_no_topology() -> None:
     plan = incast(2, 10**8, 32_000, 10**8).describe()
-    described = topology_text(without(plan, {"h2"}))
+    described = topology_text(plan, frozenset({"h2"}))
     assert "[host.h1]" in described
     assert "h2" not in described
     assert described.count("[[link]]") == 2
