@@ -23,12 +23,14 @@ from benchmarks.xco.gcc_ways import WAYS, LabWay, available, enter
 from benchmarks.xco.phases import Load, run
 from benchmarks.xco.phases_judged import Figures, judge
 from benchmarks.xco.rig import XcoRig, rig
-from benchmarks.xco.runs import PIPED_WIDTH, require
+from benchmarks.xco.runs import require
 from lab.fabric.fabric import Fabric
 
 PORT_BPS: Final = 100_000_000
 BUFFER_BYTES: Final = 151_400
 """100 full frames."""
+PIPED_WIDTH: Final = 220
+"""Characters of a table with short flows, each value with its least and most."""
 QUICK: Final[dict[str, Any]] = {"senders": [3], "others": ["udp"], "repetitions": 1, "phase": 1.0}
 
 

@@ -3,6 +3,7 @@
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from rich.table import Table
 
@@ -106,17 +107,20 @@ def spread(values: Sequence[float]) -> Spread:
 def table(found: Sequence[Summary]) -> Table:
     """Return the summaries as a table."""
     shown = Table(box=None, pad_edge=False, header_style="bold")
-    headings = ("tagged Mb/s", "of ideal", "Jain", "used", "drops", "marks", "mice ms", "p99", "n")
+    mice = any(one.mice_flows for one in found)
+    headings = ["tagged Mb/s", "of ideal", "Jain", "used", "drops", "marks"]
+    headings += ["mice ms", "p99 ms", "mice"] if mice else []
     for heading in ("beside", "way", *headings):
-        shown.add_column(heading, justify="left" if heading in {"beside", "way"} else "right")
+        justify: Literal["left", "right"] = "left" if heading in {"beside", "way"} else "right"
+        shown.add_column(heading, justify=justify, no_wrap=True)
     for one in found:
+        flows = (one.mice_mean_ms, one.mice_p99_ms, one.mice_flows) if mice else ()
         shown.add_row(
             one.case.words,
             one.way,
             text(one.tagged_mbps, 1),
             *(text(value, 3) for value in (one.of_ideal, one.jain, one.used_in_second)),
-            *(text(value, 0) for value in (one.drops_in_second, one.marks)),
-            *(text(value, 0) for value in (one.mice_mean_ms, one.mice_p99_ms, one.mice_flows)),
+            *(text(value, 0) for value in (one.drops_in_second, one.marks, *flows)),
         )
     return shown
 
