@@ -89,7 +89,7 @@ coverage: .venv/.ready core
 mutants: .venv/.ready
 	$(BIN)/python -m scripts.mutation --list-survivors
 
-# Four hours, as root on an otherwise idle machine: simulations and real packets. RESUME=1 goes on.
+# Five hours, as root on an otherwise idle machine: simulations and real packets. RESUME=1 goes on.
 bench: .venv/.ready core shield
 	sh scripts/setup-libvirt.sh
 	$(BIN)/python -m benchmarks.all $(if $(RESUME),--resume)

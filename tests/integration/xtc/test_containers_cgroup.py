@@ -41,8 +41,12 @@ def container() -> Iterator[Path]:
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Look at the processes each time: the tests do not wait until a look is old."""
+    """Look at the processes each time: the tests do not wait until a look is old.
+
+    One of a test before may not be old yet.
+    """
     monkeypatch.setattr("xtc.actuator.containers.LONGEST_S", Seconds(0.0))
+    monkeypatch.setattr(finder, "_next", Seconds(float("-inf")))
 
 
 def test_a_container_is_capped_by_its_name() -> None:
