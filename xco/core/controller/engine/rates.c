@@ -209,17 +209,22 @@ static size_t tell_host(struct xco_control *core, uint32_t host, const struct xc
     return own;
 }
 
-void xco_rates_plan(struct xco_control *core, uint64_t now_ns) {
-    const size_t count = gather(core);
-    set_left(core, now_ns);
-    if (core->settings.max_min || core->settings.strategy != XCO_BY_RATE) {
-        xco_fill_max_min(&core->fill, &core->network, core->flows, count);
-    } else {
+// Computes the rates of the flows; they are in the order of their sources before and after.
+static void share_out(struct xco_control *core, size_t count) {
+    if (!core->settings.max_min && core->settings.strategy == XCO_BY_RATE) {
         xco_fill_equal(&core->fill, &core->network, core->flows, count);
+        return;
     }
+    xco_fill_max_min(&core->fill, &core->network, core->flows, count);
     if (count > 0) {
         qsort(core->flows, count, sizeof *core->flows, by_source);
     }
+}
+
+void xco_rates_plan(struct xco_control *core, uint64_t now_ns) {
+    const size_t count = gather(core);
+    set_left(core, now_ns);
+    share_out(core, count);
     size_t told = 0;
     for (uint32_t host = 0; host < core->network.hosts && !core->failed; host++) {
         if (is_planned(core->peers[host])) {
