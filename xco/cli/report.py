@@ -13,7 +13,7 @@ from xco.cli.status import Machine
 from xco.cli.top import FlowRow, Frame, HostRow
 
 HOST_HEADINGS = ("host", "mode", "backlog", "flows", "granted", "of time", "rate", "slices/s")
-SOURCE_HEADINGS = ("from", "packets", "bytes", "met congestion")
+SOURCE_HEADINGS = ("host", "packets", "bytes", "met congestion", "may send", "lets us send")
 FLOW_HEADINGS = ("source", "destination", "host", "backlog", "granted", "rate")
 Histories = dict[tuple[str, ...], list[float]]
 HISTORY = 20
@@ -92,6 +92,8 @@ def _source(row: dict[str, Any]) -> tuple[str, ...]:
         str(row["packets"]),
         short_size(row["bytes"]),
         f"{row['marks'] / row['packets']:.2%}",
+        short_rate(row["offer_bps"]),
+        short_rate(row["offered_bps"]),
     )
 
 
