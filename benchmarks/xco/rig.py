@@ -163,16 +163,18 @@ class XcoRig:
         """Whether all hosts are under the controller."""
         with suppress(ControllerError):
             return self.controller_counters()["hosts_joined"] == len(self.hosts) and (
-                all(self.host_counters(host)["mode"] != 0 for host in self.hosts)
+                all(self._mode(host) not in {"fallback", "hygenicc"} for host in self.hosts)
             )
         return False
 
     def alone(self) -> bool:
         """Whether all hosts live by what they offer each other."""
         with suppress(ControllerError):
-            alone = MODES.index("hygenicc")
-            return all(self.host_counters(host)["mode"] == alone for host in self.hosts)
+            return all(self._mode(host) == "hygenicc" for host in self.hosts)
         return False
+
+    def _mode(self, host: FabricHost) -> str:
+        return MODES[self.host_counters(host)["mode"]]
 
     def wait_until(self, condition: Callable[[], bool], words: str) -> None:
         """Wait until a condition holds.
@@ -225,8 +227,9 @@ class XcoRig:
         config = coordinator_checked(
             raw | dict(self.settings.coordinator), str(folder / "xco.toml")
         )
-        keys = derive(self._master, config.host, len(config.topology.hosts))
-        (folder / "key").write_bytes(host_file(keys))
+        if not (folder / "key").exists():  # a coordinator may be reading it
+            keys = derive(self._master, config.host, len(config.topology.hosts))
+            (folder / "key").write_bytes(host_file(keys))
         return config
 
     def _run(self, host: FabricHost | None, name: str, file: Path) -> "subprocess.Popen[bytes]":
