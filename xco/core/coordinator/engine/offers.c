@@ -10,7 +10,7 @@
 #define TRAFFIC_PACKETS 3u     // that arrive in a period: fewer are messages, or need no offer
 #define OWN_SHARE 0.8          // of the port in use, from which on marks are its own
 #define SMOOTHING_S 0.02       // time constant of what arrives from a host
-#define RELEASE_S 0.5          // time constant with which a share that is not used is released
+#define RELEASE_S 0.1          // time constant with which a share that is not used is released
 #define AIM 0.99               // given out; the rest empties the queue
 #define MESSAGES_BPS 150000u   // of each sender, past its gate
 #define DRAINING_AIM 0.95 // while the queue stands: gates let a little more pass than they should
