@@ -76,7 +76,7 @@ def _mode(mode: str, *, fell_back: bool) -> Text:
 def _coordinator(found: dict[str, Any]) -> Iterator[str | Table]:
     counters = found["counters"]
     yield (
-        f"coordinator: {found['interface']} {found['mode']}, {_obeys(found)}; "
+        f"coordinator: {found['interface']} {found['mode']}, {_obeys(found)}{_offers(found)}; "
         f"{counters['slices']} slices, {counters['given_up']} given up, "
         f"{counters['fallbacks']} fallbacks"
     )
@@ -107,6 +107,12 @@ def _obeys(found: dict[str, Any]) -> str:
     if not counters["directives"]:
         return "refused by the controller: the log says why"
     return f"no controller accepted, {counters['refusals']} refusals: the log says why"
+
+
+def _offers(found: dict[str, Any]) -> str:
+    """Return how many hosts offer a rate, where rates come from them."""
+    count = found["counters"]["offers"]
+    return f", {count} hosts offer a rate" if found["mode"] == "hygenicc" else ""
 
 
 def _flow_now(row: dict[str, Any]) -> tuple[str, ...]:
