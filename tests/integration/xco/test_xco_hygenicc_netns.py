@@ -37,12 +37,13 @@ PEER_PORT = 7401
 
 @pytest.fixture
 def xco() -> Iterator[XcoRig]:
-    """Four senders and a receiver; nothing runs yet."""
+    """Four senders, a receiver, and a sender that is in no topology; nothing runs yet."""
     coordinator = {"marks": "hide", "fallback": "hygenicc"}
     settings = Settings(LAB.controller, {**LAB.coordinator, "pace": 0.98, **coordinator})
     with Fabric(f"hy{os.getpid()}") as fabric:
-        fabric.incast(SENDERS, LINK_BPS)
-        with rig(fabric, settings) as made, roles.sink_messages(fabric.place(receiver(made))):
+        fabric.incast(SENDERS + 1, LINK_BPS)
+        foreign, sink = [fabric.senders[-1]], fabric.place(fabric.receivers[0])
+        with rig(fabric, settings, foreign) as made, roles.sink_messages(sink):
             yield made
 
 
@@ -55,13 +56,16 @@ def receiver(xco: XcoRig) -> FabricHost:
 
 
 @contextmanager
-def flooding(xco: XcoRig, *hosts: FabricHost) -> Iterator[None]:
+def flooding(xco: XcoRig, *hosts: FabricHost, rate_bps: int | None = None) -> Iterator[None]:
     """Let hosts send datagrams to the receiver, as many as they may."""
     fabric, to = xco.fabric, receiver(xco)
     with ExitStack() as stack:
         for host in hosts:
             size = roles.DATAGRAM_BYTES
-            stack.enter_context(roles.send_messages(fabric.place(host), to.address, size=size))
+            place = fabric.place(host)
+            stack.enter_context(
+                roles.send_messages(place, to.address, size=size, rate_bps=rate_bps)
+            )
         yield
 
 
@@ -109,6 +113,17 @@ def test_hosts_share_a_receiver_without_a_controller(xco: XcoRig) -> None:
     assert found.counters["peer_taken"] > 0
     assert {found.counters[f"peer_{why}"] for why in ("forged", "malformed", "differing")} == {0}
     assert found.counters["hellos"] == found.counters["reports"] == 0
+
+
+def test_hosts_share_what_machines_without_a_coordinator_leave(xco: XcoRig) -> None:
+    xco.go("hygenicc")
+    pair, foreign = xco.fabric.senders[:2], xco.fabric.senders[-1]
+    with flooding(xco, *pair):
+        eventually(all_open(xco, *pair, share=0.48))
+        with flooding(xco, foreign, rate_bps=LINK_BPS * 4 // 10):
+            # less than the foreign rate has been seen where this machine held its sender up
+            eventually(lambda: all(0.2 < opened(xco, host) < 0.4 for host in pair))
+        eventually(all_open(xco, *pair, share=0.48))
 
 
 def test_hosts_go_on_at_fair_rates_when_the_controller_is_killed(xco: XcoRig) -> None:
@@ -183,6 +198,16 @@ def test_a_message_in_the_name_of_another_host_is_refused_and_counted(xco: XcoRi
     write(configs[liar.name].host, keys.to[to])
     eventually(lambda: counted("taken") == 1)
     assert xco.log.read_text().count("with another topology") == 1
+
+
+def test_a_port_that_is_taken_is_named_with_its_setting(xco: XcoRig) -> None:
+    host = xco.fabric.senders[0]
+    with namespaces.inside(namespace(xco.fabric.prefix, host.name), udp_socket) as taken:
+        taken.bind(("", PEER_PORT))
+        xco.start_coordinator(host)
+        assert xco.coordinator(host).wait(20) == 1
+    said = f"UDP port {PEER_PORT} cannot be used: Address already in use: coordinator.peer_port"
+    assert said in xco.log.read_text()
 
 
 def test_without_offers_hosts_keep_to_safe_shares(xco: XcoRig) -> None:

@@ -65,8 +65,11 @@ int xco_hygenicc_open(struct xco_coordinator *c) {
     if (!c->config.core.hygenicc) {
         return 0;
     }
-    int error = allocate(c);
-    error = error == 0 ? open_socket(c) : error;
+    if (allocate(c) < 0) {
+        xco_say("no memory for %llu hosts", (unsigned long long)c->config.hosts);
+        return -ENOMEM;
+    }
+    int error = open_socket(c);
     if (error != 0) {
         xco_say("UDP port %llu cannot be used: %s: coordinator.peer_port names another",
                 (unsigned long long)c->config.peer_port, strerror(-error));
