@@ -54,7 +54,7 @@ WAYS: Final = {
 def lacks(way: LabWay) -> str | None:
     """Return why a way cannot be tried here, or None."""
     strategies = get_type_hints(ControllerTable)["strategy"].__args__
-    if way.strategy not in {"uncoordinated", *strategies}:
+    if way.strategy not in {"uncoordinated", "hygenicc", *strategies}:
         return f"this version of xco has no strategy {way.strategy}"
     if way.congestion and way.congestion not in CONTROLS.read_text(encoding="ascii").split():
         return f"this kernel has no {way.congestion}"

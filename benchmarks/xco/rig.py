@@ -1,7 +1,8 @@
 """A fabric under XCo: the real controller, and a real coordinator on every host.
 
 The way can be changed while the fabric runs: only each card's own line rate (the way
-`uncoordinated`), or coordinators that a controller directs by one of its strategies.
+`uncoordinated`), coordinators that a controller directs by one of its strategies, or coordinators
+without a controller (`hygenicc`).
 """
 
 import subprocess
@@ -23,6 +24,7 @@ from xco.controller.loopfile import write_loop_file
 from xco.controller.supervise import command
 from xco.coordinator.config import CoordinatorConfig, plain
 from xco.coordinator.config import checked as coordinator_checked
+from xco.coordinator.status import MODES
 from xco.core_files import program
 from xco.errors import ControllerError
 from xco.protocol.keys import derive, host_file, new_master
@@ -81,6 +83,7 @@ class XcoRig:
         (folder / "key").write_bytes(self._master)
         without = frozenset(host.name for host in foreign)
         (folder / "topology.toml").write_text(topology_text(fabric.describe(), without))
+        self._way: Way = "uncoordinated"
         self._controller: subprocess.Popen[bytes] | None = None
         self._coordinators: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -97,13 +100,18 @@ class XcoRig:
             ControllerError: they do not start, or the hosts do not join.
         """
         self.stop()
+        self._way = way
         if way == "uncoordinated":
             self.fabric.pace()
-        else:
+            return self
+        if way != "hygenicc":
             self.start_controller(way)
-            for host in self.hosts:
-                self.fabric.unpace([host])
-                self.start_coordinator(host)
+        for host in self.hosts:
+            self.fabric.unpace([host])
+            self.start_coordinator(host)
+        if way == "hygenicc":
+            self.wait_until(self.alone, "all hosts live without a controller")
+        else:
             self.wait_until(self.joined, "all hosts have joined")
         return self
 
@@ -155,9 +163,18 @@ class XcoRig:
         """Whether all hosts are under the controller."""
         with suppress(ControllerError):
             return self.controller_counters()["hosts_joined"] == len(self.hosts) and (
-                all(self.host_counters(host)["mode"] != 0 for host in self.hosts)
+                all(self._mode(host) not in {"fallback", "hygenicc"} for host in self.hosts)
             )
         return False
+
+    def alone(self) -> bool:
+        """Whether all hosts live by what they offer each other."""
+        with suppress(ControllerError):
+            return all(self._mode(host) == "hygenicc" for host in self.hosts)
+        return False
+
+    def _mode(self, host: FabricHost) -> str:
+        return MODES[self.host_counters(host)["mode"]]
 
     def wait_until(self, condition: Callable[[], bool], words: str) -> None:
         """Wait until a condition holds.
@@ -196,7 +213,7 @@ class XcoRig:
         """Return the settings of a host's coordinator."""
         folder = self._folder / host.name
         folder.mkdir(exist_ok=True)
-        raw = {
+        raw: dict[str, Any] = {
             "host": host.name,
             "interface": DATA_INTERFACE,
             "topology": str(self._folder / "topology.toml"),
@@ -204,9 +221,15 @@ class XcoRig:
             "controllers": [f"{CONTROLLER_ADDRESS}:{PORT}"],
             "state_dir": str(folder),
             "runtime_dir": str(folder),
-        } | dict(self.settings.coordinator)
-        config = coordinator_checked(raw, str(folder / "xco.toml"))
-        (folder / "key").write_bytes(host_file(derive(self._master, config.host)))
+        }
+        if self._way == "hygenicc":
+            raw |= {"controllers": [], "fallback": "hygenicc"}
+        config = coordinator_checked(
+            raw | dict(self.settings.coordinator), str(folder / "xco.toml")
+        )
+        if not (folder / "key").exists():  # a coordinator may be reading it
+            keys = derive(self._master, config.host, len(config.topology.hosts))
+            (folder / "key").write_bytes(host_file(keys))
         return config
 
     def _run(self, host: FabricHost | None, name: str, file: Path) -> "subprocess.Popen[bytes]":

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import ClassVar
 
 CORE = Path(__file__).parents[2] / "xco" / "core"
-SHIM = Path(__file__).with_name("xco_coordinator_shim.c")
-PARTS = ("coordinator/config.c", "qdisc/watch.c")
+SHIMS = [Path(__file__).with_name(f"xco_{name}_shim.c") for name in ("coordinator", "peers")]
+PARTS = ("coordinator/config.c", "qdisc/watch.c", "common/budget.c")
 GATES = 65
 US, MS = 1000, 1_000_000
 GUARD, HYSTERESIS, HEARTBEAT, GAP, SILENCE = 50 * US, 50 * US, 5 * MS, 100 * US, 50 * MS
@@ -27,13 +27,17 @@ def build(folder: Path) -> ctypes.CDLL:
         *sorted((CORE / "coordinator" / "engine").glob("*.c")),
         *(CORE / part for part in PARTS),
     ]
-    subprocess.run(["cc", *FLAGS, f"-I{CORE}", "-o", library, SHIM, *sources], check=True)
+    subprocess.run(["cc", *FLAGS, f"-I{CORE}", "-o", library, *SHIMS, *sources, "-lm"], check=True)
     loaded = ctypes.CDLL(str(library))
-    for name in ("shim_begin", "shim_flows"):
+    for name in ("shim_begin", "shim_flows", "shim_peers"):
         getattr(loaded, name).restype = ctypes.c_void_p
     for name in ("shim_alarm", "shim_offset", "shim_sight", "shim_arrival"):
         getattr(loaded, name).restype = ctypes.c_int64
     loaded.shim_gave_up.restype = loaded.shim_free.restype = ctypes.c_uint64
+    for name in ("offer", "between", "wants", "gate_rate", "allowed", "safe"):
+        getattr(loaded, f"shim_{name}").restype = ctypes.c_uint64
+    loaded.xco_shares_level.restype = loaded.xco_shares_spare.restype = ctypes.c_uint64
+    loaded.shim_peers_write.restype = ctypes.c_bool
     for name in ("shim_see", "shim_answers", "xco_flows_room"):
         getattr(loaded, name).restype = ctypes.c_bool
     return loaded
@@ -125,6 +129,11 @@ class Core:
 
     def advance(self, by: int) -> None:
         self._shim.shim_advance(self._state, long(by))
+
+    @property
+    def state(self) -> ctypes.c_void_p:
+        """The compiled state."""
+        return self._state
 
     @property
     def gave_up(self) -> int:

@@ -41,12 +41,14 @@ def host(
 ) -> None:
     """Create the key file of one host; refuse to replace an existing file.
 
-    Copy it to that host only. With it the host signs its reports and checks its directives.
+    Copy it to that host only. With it the host signs what it reports to the controller and writes
+    to the other hosts of the file, and checks what they write to it.
     """
-    number = load_file(topology).topology.host_index(name)
+    known = load_file(topology).topology
+    number = known.host_index(name)
     if number is None:
         raise ConfigError(str(topology), f"host.{name}", "no such host", "name one of the file")
-    write_new(out, host_file(derive(read_master(master), number)))
+    write_new(out, host_file(derive(read_master(master), number, len(known.hosts))))
     if json:
         print_json({"key": str(out), "host": name, "number": number})
     else:

@@ -13,7 +13,7 @@ from xco.cli.status import Machine
 from xco.cli.top import FlowRow, Frame, HostRow
 
 HOST_HEADINGS = ("host", "mode", "backlog", "flows", "granted", "of time", "rate", "slices/s")
-SOURCE_HEADINGS = ("from", "packets", "bytes", "met congestion")
+SOURCE_HEADINGS = ("host", "packets", "bytes", "met congestion", "may send", "lets us send")
 FLOW_HEADINGS = ("source", "destination", "host", "backlog", "granted", "rate")
 Histories = dict[tuple[str, ...], list[float]]
 HISTORY = 20
@@ -76,7 +76,7 @@ def _mode(mode: str, *, fell_back: bool) -> Text:
 def _coordinator(found: dict[str, Any]) -> Iterator[str | Table]:
     counters = found["counters"]
     yield (
-        f"coordinator: {found['interface']} {found['mode']}, {_obeys(found)}; "
+        f"coordinator: {found['interface']} {found['mode']}, {_obeys(found)}{_offers(found)}; "
         f"{counters['slices']} slices, {counters['given_up']} given up, "
         f"{counters['fallbacks']} fallbacks"
     )
@@ -92,6 +92,8 @@ def _source(row: dict[str, Any]) -> tuple[str, ...]:
         str(row["packets"]),
         short_size(row["bytes"]),
         f"{row['marks'] / row['packets']:.2%}",
+        short_rate(row["offer_bps"]),
+        short_rate(row["offered_bps"]),
     )
 
 
@@ -105,6 +107,12 @@ def _obeys(found: dict[str, Any]) -> str:
     if not counters["directives"]:
         return "refused by the controller: the log says why"
     return f"no controller accepted, {counters['refusals']} refusals: the log says why"
+
+
+def _offers(found: dict[str, Any]) -> str:
+    """Return how many hosts offer a rate, where rates come from them."""
+    count = found["counters"]["offers"]
+    return f", {count} hosts offer a rate" if found["mode"] == "hygenicc" else ""
 
 
 def _flow_now(row: dict[str, Any]) -> tuple[str, ...]:

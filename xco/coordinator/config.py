@@ -31,13 +31,14 @@ _FORM: Final = Format(
         "topology": "the path of the topology's file, the same as the controller's",
         "key_file": "the path of a file of 32 bytes, the same as the controller's",
         "controllers": 'a list of 1 to 4, such as ["10.0.0.7:7400", "[fd00::7]:7400"]',
+        "peer_port": "a UDP port from 1 to 65535, such as 7401",
         "small_packets": "a power of two from 64 to 32768 bytes, such as 128",
         "bypass_share": "a share of the link above 0 and at most 0.5",
         "outside_share": "a share of the link above 0 and at most 1",
         "classifier": '"auto", "bpf" or "u32"',
         "gates": '"tbf", "edt" or "auto"',
         "marks": '"off", "hide" or "keep"',
-        "fallback": '"safe" or "open"',
+        "fallback": '"safe", "open" or "hygenicc"',
         "pace": "a share of what is granted, above 0.5 and at most 1",
     }
 )
@@ -54,8 +55,8 @@ class CoordinatorTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     """Interface where the host's traffic leaves."""
     topology: str
     key_file: str
-    controllers: Annotated[tuple[str, ...], msgspec.Meta(min_length=1, max_length=4)]
-    """Addresses and ports of the controller and its standbys."""
+    controllers: Annotated[tuple[str, ...], msgspec.Meta(max_length=4)] = ()
+    """Addresses and ports of the controller and its standbys; none only with `hygenicc`."""
     rate: str | None = None
     """What the host can send; default: the capacity of its link in the topology."""
     pace: Annotated[float, msgspec.Meta(gt=0.5, le=1)] = 0.98
@@ -73,8 +74,11 @@ class CoordinatorTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     marks: Literal["off", "hide", "keep"] = "off"
     """Congestion marks (ECN) of incoming packets: ignored; counted by source and hidden from VMs;
     or counted and kept."""
-    fallback: Literal["safe", "open"] = "safe"
-    """Without a controller: shares that cannot congest a link, or the full line rate."""
+    fallback: Literal["safe", "open", "hygenicc"] = "safe"
+    """Without a controller: shares that cannot congest a link, the full line rate, or rates that
+    the hosts agree on."""
+    peer_port: Annotated[int, msgspec.Meta(ge=1, le=65535)] = 7401
+    """UDP port of the hosts' messages to each other, with `hygenicc`."""
     newcomer_queue: str = "256KB"
     """Queue limit of flows without a queue of their own."""
     flow_queue: str = "4MB"
@@ -187,6 +191,7 @@ def _numbers(table: CoordinatorTable, file: str) -> CoordinatorConfig:
         fix = 'write coordinator.classifier = "bpf", or coordinator.gates = "tbf"'
         problem = '"edt" needs a BPF program, and coordinator.classifier is "u32"'
         raise ConfigError(file, f"{_TABLE}.gates", problem, fix)
+    _check_fallback(table, topology, file)
     rate = topology.host_rate_bps(host)
     timing = Timing(
         **{key: parse_duration(getattr(table, key), field=key) for key in Timing.__struct_fields__}
@@ -206,6 +211,26 @@ def _numbers(table: CoordinatorTable, file: str) -> CoordinatorConfig:
         },
         timing=timing,
     )
+
+
+def _check_fallback(table: CoordinatorTable, topology: Topology, file: str) -> None:
+    """Check that a host without a controller has what it then needs.
+
+    Raises:
+        ConfigError: names the key to change.
+    """
+    alone = table.fallback == "hygenicc"
+    if not table.controllers and not alone:
+        fix = f'write {_FORM.forms["controllers"]}, or {_TABLE}.fallback = "hygenicc"'
+        raise ConfigError(file, f"{_TABLE}.controllers", "there is none", fix)
+    if alone and table.marks == "off":
+        problem = '"hygenicc" needs what arrives from each host, and coordinator.marks is "off"'
+        raise ConfigError(file, f"{_TABLE}.fallback", problem, 'write coordinator.marks = "hide"')
+    nowhere = [host.name for host in topology.hosts if not host.addresses]
+    if alone and nowhere:
+        problem = f'"hygenicc" needs an address of each host, and {nowhere[0]} has none'
+        fix = f"write host.{nowhere[0]}.addresses in {table.topology}, its own address first"
+        raise ConfigError(file, f"{_TABLE}.fallback", problem, fix)
 
 
 def endpoint(text: str, file: str = "configuration") -> tuple[str, int]:
@@ -254,6 +279,8 @@ def _lines(config: CoordinatorConfig) -> Iterator[str]:
         yield f"shim_keep {int(table.marks == 'keep')}"
         yield f"marks {config.marks_file}"
     yield f"fallback_open {int(table.fallback == 'open')}"
+    if table.fallback == "hygenicc":
+        yield from _peers(config)
     yield f"classifier_needed {int(table.classifier == 'bpf')}"
     yield f"edt {int(table.gates != 'tbf' and table.classifier != 'u32')}"
     yield f"edt_needed {int(table.gates == 'edt')}"
@@ -270,6 +297,18 @@ def _lines(config: CoordinatorConfig) -> Iterator[str]:
         if index != config.host:
             yield from (f"over {index} {link} {bps}" for link, bps in _safe_shares(config, index))
             yield from (f"address {address} {index}" for address in host.addresses)
+
+
+def _peers(config: CoordinatorConfig) -> Iterator[str]:
+    """Yield what the loop needs to live without a controller."""
+    topology = config.topology
+    yield "hygenicc 1"
+    yield f"hosts {len(topology.hosts)}"
+    yield f"peer_port {config.table.peer_port}"
+    yield f"port_bps {topology.host_rate_bps(config.host)}"
+    for index, host in enumerate(topology.hosts):
+        if index != config.host:
+            yield f"peer {host.addresses[0]} {index}"
 
 
 def _neighbour(config: CoordinatorConfig) -> int:

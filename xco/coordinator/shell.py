@@ -108,16 +108,22 @@ def _refusal(trial: str = "--try") -> str:
 
 
 def check_key(config: CoordinatorConfig) -> None:
-    """Check that the key file holds the keys of this host.
+    """Check that the key file holds the keys of this host, with `hygenicc` also for all others.
 
     Raises:
-        ConfigError: the file cannot be read, or belongs to another host.
+        ConfigError: the file cannot be read, belongs to another host, or lacks keys.
     """
+    table, hosts = config.table, len(config.topology.hosts)
     try:
-        read_host_keys(Path(config.table.key_file), config.host, config.table.host)
+        keys = read_host_keys(Path(table.key_file), config.host, table.host)
     except ConfigError as error:
         problem = f"{error.file}: {error.problem}"
         raise ConfigError(config.file, "coordinator.key_file", problem, error.fix) from error
+    known = len(keys.peers.to) if keys.peers else 0
+    if table.fallback == "hygenicc" and known < hosts:
+        problem = f"{table.key_file}: has keys for messages to {known} hosts of {hosts}"
+        fix = f"make it again on a controller: xco key host MASTER {table.host} --topology FILE"
+        raise ConfigError(config.file, "coordinator.key_file", problem, fix)
 
 
 def _coordinated(config: CoordinatorConfig, command: list[str]) -> tuple[int, str]:

@@ -17,7 +17,7 @@ from xco.errors import ConfigError, ControllerError
 from xco.protocol.stats import Snapshot, read_statistics
 from xco.protocol.wire import CONTROLLER
 
-MODES: Final = ("fallback", "closed", "slice", "rate", "open", "unshaped")
+MODES: Final = ("fallback", "closed", "slice", "rate", "open", "unshaped", "hygenicc")
 """Modes of gates, by the number that the loop publishes."""
 STALE_NS: Final = 1_000_000_000
 """Older statistics belong to a loop that no longer runs; it writes ten times a second."""
@@ -43,6 +43,8 @@ _GAUGES: Final = frozenset(
         "places_here",
         "places_there",
         "spin_ns",
+        "offers",
+        "shared_bps",
     }
 )
 
@@ -68,6 +70,10 @@ class SourceStatus:
     bytes: int
     marks: int
     """Of the packets, those that met congestion on the way (ECN)."""
+    offer_bps: int = 0
+    """What this host offered it last, to live without a controller; 0: nothing."""
+    offered_bps: int = 0
+    """What it offered this host last."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +148,8 @@ def _sources(config: CoordinatorConfig) -> Iterator[SourceStatus]:
     for row in snapshot.rows:
         number = row["host"]
         name = None if number == CONTROLLER else hosts.get(number, f"host {number}")
-        yield SourceStatus(name, row["packets"], row["bytes"], row["marks"])
+        counted = row["packets"], row["bytes"], row["marks"]
+        yield SourceStatus(name, *counted, row["offer_bps"], row["offered_bps"])
 
 
 def _address(high: int, low: int) -> str:
@@ -196,6 +203,23 @@ def _of_sources(report: CoordinatorStatus) -> Iterator[Metric]:
         )
         for source in report.sources:
             family.add_metric([report.interface, source.host or "other"], getattr(source, key))
+        yield family
+    yield from _of_offers(report)
+
+
+def _of_offers(report: CoordinatorStatus) -> Iterator[Metric]:
+    """Yield what hosts offer each other, where they live without a controller."""
+    helps = {
+        "offer_bps": "What this host offers a source to send, bits/s.",
+        "offered_bps": "What a source offers this host to send, bits/s.",
+    }
+    for key, text in helps.items():
+        family = GaugeMetricFamily(
+            f"xco_coordinator_source_{key}", text, labels=["interface", "source"]
+        )
+        for source in report.sources:
+            if source.host:
+                family.add_metric([report.interface, source.host], getattr(source, key))
         yield family
 
 

@@ -15,7 +15,7 @@ from xco.protocol.checks import (
 )
 from xco.protocol.messages import Header, Marks, Port, PortCounts
 
-_MARKS = struct.Struct("<HHIQQQQQ")
+_MARKS = struct.Struct("<32sHHIQQQQQQ")
 _PORTS = struct.Struct("<32sHHI")
 _PORT = struct.Struct("<IIQQQQQQQ")
 
@@ -24,13 +24,13 @@ def marks_bytes(message: Marks) -> bytes:
     """Return the body of a MARKS."""
     _check_marks(message)
     counted = message.packets, message.bytes, message.marks
-    return _MARKS.pack(message.to, 0, 0, message.read_ns, *counted, message.offer_bps)
+    rates = message.offer_bps, message.wants_bps
+    return _MARKS.pack(message.digest, message.to, 0, 0, message.read_ns, *counted, *rates)
 
 
 def port_bytes(message: Port) -> bytes:
     """Return the body of a PORT."""
-    if len(message.digest) != DIGEST_BYTES:
-        raise Malformed("digest", f"{len(message.digest)} bytes, not {DIGEST_BYTES}")
+    _check_digest(message.digest)
     _check_ports(message)
     entries = (
         _PORT.pack(
@@ -49,7 +49,13 @@ def port_bytes(message: Port) -> bytes:
     return _PORTS.pack(message.digest, len(message.ports), 0, 0) + b"".join(entries)
 
 
+def _check_digest(digest: bytes) -> None:
+    if len(digest) != DIGEST_BYTES:
+        raise Malformed("digest", f"{len(digest)} bytes, not {DIGEST_BYTES}")
+
+
 def _check_marks(message: Marks) -> None:
+    _check_digest(message.digest)
     check_destination("to", message.to)
     check_instants(read_ns=message.read_ns)
     if message.to == message.header.host:
@@ -83,9 +89,9 @@ def _check_port(port: PortCounts) -> None:
 def read_marks(header: Header, body: bytes) -> Marks:
     """Return the MARKS of a body."""
     check_length(body, _MARKS.size)
-    to, *reserved_and_rest = _MARKS.unpack(body)
-    check_zero(*reserved_and_rest[:2])
-    message = Marks(header, to, *reserved_and_rest[2:])
+    digest, to, *reserved, read_ns, packets, count, marks, offer, wants = _MARKS.unpack(body)
+    check_zero(*reserved)
+    message = Marks(header, to, read_ns, packets, count, marks, digest, offer, wants)
     _check_marks(message)
     return message
 

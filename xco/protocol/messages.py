@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from enum import STRICT, IntEnum, IntFlag
 from typing import ClassVar
 
+Digest = bytes
+"""32 bytes; a name of its own, since counters have a field `bytes`."""
+
 
 class Mode(IntEnum):
     """What a directive permits from its start to its end."""
@@ -190,7 +193,8 @@ class Marks:
     """Host to host: what arrived from `to`, and what `to` may send to the writer.
 
     Counters are cumulative; one that falls was restarted. `read_ns` is on the writer's clock; an
-    offer of 0 is none.
+    offer of 0 is none. Marks are those that the writer's own port does not explain. `wants_bps` is
+    what the writer could send to `to`, 0 where nothing waits for it.
     """
 
     kind: ClassVar[int] = 8
@@ -200,7 +204,10 @@ class Marks:
     packets: int
     bytes: int
     marks: int
+    digest: Digest
+    """Of the hosts' names (`Topology.hosts_digest`)."""
     offer_bps: int = 0
+    wants_bps: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,9 @@ def marks(draw: st.DrawFn) -> Marks:
     header = draw(FROM_HOST)
     to = draw(HOSTS.filter(lambda host: host != header.host))
     marked, packets = sorted(draw(st.tuples(U64, U64)))
-    return Marks(header, to, draw(TIMES), packets, draw(U64), marked, draw(U64))
+    digest = draw(st.binary(min_size=32, max_size=32))
+    counted = draw(TIMES), packets, draw(U64), marked
+    return Marks(header, to, *counted, digest, draw(U64), draw(U64))
 
 
 @st.composite

@@ -334,7 +334,7 @@ def test_a_host_gets_a_key_of_its_own(shell: Shell) -> None:
     out = shell.folder / "b.key"
     assert shell.json(*words, str(out)) == {"key": str(out), "host": "b", "number": 1}
     assert out.stat().st_mode & 0o777 == 0o600
-    assert read_host_keys(out, 1, "b") == derive(MASTER, 1)
+    assert read_host_keys(out, 1, "b") == derive(MASTER, 1, hosts=2)
     assert MASTER not in out.read_bytes()
     assert "already exists" in shell(*words, str(out), code=2)
     assert "move it to b" in shell(*words, str(shell.folder / "again.key"))

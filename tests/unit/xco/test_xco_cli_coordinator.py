@@ -85,6 +85,12 @@ def test_a_host_that_was_refused_is_not_said_to_have_heard_nobody(
     assert f"coordinator: eth0 fallback, {said}" in host("coordinator", "status")
 
 
+def test_a_host_without_a_controller_says_how_many_offer_it_rates(host: Shell) -> None:
+    host.coordinator_runs(mode=6, joined=0, offers=2)
+    said = "coordinator: eth0 hygenicc, no controller heard, 2 hosts offer a rate;"
+    assert said in host("status")
+
+
 def ended(host: Shell, monkeypatch: pytest.MonkeyPatch, script: str) -> str:
     """Run a program in the core's place, and return how its end is told."""
     program = host.folder / "xco-coordinator"

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from xco_coordinator_rig import MS, NOW, US, build, long
 
 from xco.coordinator.config import checked, endpoint, plain
+from xco.coordinator.shell import check_key
 from xco.errors import ConfigError
+from xco.protocol.keys import derive, host_file
 from xco.units import format_duration
 
 
@@ -180,6 +182,9 @@ def test_plain_configurations_are_read_and_addresses_found(shim: ctypes.CDLL) ->
         ("host 65535", "host: bad value"),
         ("address 10.0.0.300 1", "address: bad value"),
         ("controller 10.0.0.7 0", "controller: bad value"),
+        ("peer 10.0.0.300 1", "peer: bad value"),
+        ("hosts 1", "hosts: bad value"),
+        ("peer_port 65536", "peer_port: bad value"),
         ("interface an_interface_with_a_long_name", "interface: bad value"),
         ("digest 00", "digest: bad value"),
         ("small_bytes 100", "small_bytes: not a power of two"),
@@ -229,6 +234,48 @@ def test_what_is_written_for_the_loop_is_what_it_reads(
     assert {"line_bps 1000000000", "over 1 0 1000000000", "guard_ns 50000"} <= set(text.split("\n"))
 
 
+ALONE: dict[str, object] = {"controllers": [], "fallback": "hygenicc", "marks": "hide"}
+
+
+def test_a_host_needs_no_controller_with_hygenicc(
+    shim: ctypes.CDLL, table: dict[str, object]
+) -> None:
+    text = plain(checked(table | ALONE | {"rate": "500Mbps"}))
+    assert read(shim, text)[0] == ""
+    lines = {"hygenicc 1", "hosts 2", "peer_port 7401", "port_bps 1000000000", "peer 10.0.0.2 1"}
+    assert lines <= set(text.split("\n"))
+    assert "controller " not in text
+
+
+@pytest.mark.parametrize("key", ["hosts", "peer_port", "port_bps"])
+def test_a_host_without_a_controller_needs_to_know_the_others(
+    shim: ctypes.CDLL, table: dict[str, object], key: str
+) -> None:
+    lines = plain(checked(table | ALONE)).splitlines()
+    text = "\n".join(line for line in lines if not line.startswith(f"{key} "))
+    assert read(shim, text)[0] == "hosts, peer_port or port_bps: missing"
+
+
+def test_each_host_needs_an_address_with_hygenicc(tmp_path: Path, table: dict[str, object]) -> None:
+    nowhere = TOPOLOGY.replace('addresses = ["10.0.0.2", "fd00::2"]', "")
+    (tmp_path / "topology.toml").write_text(nowhere)
+    assert checked(table)
+    with pytest.raises(ConfigError, match="an address of each host, and b has none"):
+        checked(table | ALONE)
+
+
+def test_keys_for_all_hosts_are_needed_with_hygenicc(
+    tmp_path: Path, table: dict[str, object]
+) -> None:
+    master, path = bytes(32), tmp_path / "key"
+    path.write_bytes(host_file(derive(master, 0)))
+    check_key(checked(table))
+    with pytest.raises(ConfigError, match=r"0 hosts of 2 \(make it again on a controller: xco key"):
+        check_key(checked(table | ALONE))
+    path.write_bytes(host_file(derive(master, 0, 2)))
+    check_key(checked(table | ALONE))
+
+
 @pytest.mark.parametrize(
     ("key", "value", "problem"),
     [
@@ -241,7 +288,10 @@ def test_what_is_written_for_the_loop_is_what_it_reads(
         ("hang", "10ms", "does not fit the other times (longer than the silence)"),
         ("small_packets", "100", "write a power of two"),
         ("controllers", ["10.0.0.7"], "'10.0.0.7'"),
-        ("controllers", [], "`array` of length >= 1"),
+        ("controllers", [], "there is none (write a list of 1 to 4"),
+        ("fallback", "hygenicc", 'coordinator.marks is "off" (write coordinator.marks = "hide")'),
+        ("fallback", "none", 'write "safe", "open" or "hygenicc"'),
+        ("peer_port", 0, "from 1 to 65535"),
         ("bypass_share", 0.9, "<= 0.5"),
         ("gaurd", "1us", "no such key (did you mean guard?)"),
     ],

@@ -178,6 +178,20 @@ FIRES: tuple[tuple[str, dict[str, str]], ...] = (
     ("XcoNobodyLeads", {}),
     ("XcoTwoLead", {'xco_up{instance="a"}': "1x60", 'xco_up{instance="b"}': "1x60"}),
     ("XcoHostsFallBack", {'xco_coordinator_mode{instance="h", mode="fallback"}': "1x60"}),
+    (
+        "XcoHostsFallBack",
+        {
+            'xco_coordinator_mode{instance="h", interface="e", mode="hygenicc"}': "1x60",
+            'xco_coordinator_hellos_total{instance="h", interface="e"}': "1+1x60",
+        },
+    ),
+    (
+        "XcoNotJoined",
+        {
+            'xco_coordinator_joined{instance="h", interface="e"}': "0x120",
+            'xco_coordinator_hellos_total{instance="h", interface="e"}': "1+1x120",
+        },
+    ),
     ("XcoPortUnreadable", {'xco_port_readable{source="a", target="b"}': "0x120"}),
     ("XcoPortAgentUnheard", {"xco_port_agent_heard": "0x120"}),
     (
@@ -192,6 +206,28 @@ FIRES: tuple[tuple[str, dict[str, str]], ...] = (
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool")
 @pytest.mark.parametrize(("alert", "series"), FIRES)
 def test_an_alert_fires(alert: str, series: dict[str, str], tmp_path: Path) -> None:
+    silent = without_alert(alert, series, tmp_path)
+    assert silent.returncode != 0
+    assert b"got:" in silent.stdout + silent.stderr
+
+
+@pytest.mark.external
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool")
+@pytest.mark.parametrize("alert", ["XcoHostsFallBack", "XcoNotJoined"])
+def test_a_host_without_any_controller_sets_no_alert_off(alert: str, tmp_path: Path) -> None:
+    labels = 'instance="h", interface="e"'
+    series = {
+        f'xco_coordinator_mode{{{labels}, mode="hygenicc"}}': "1x120",
+        f"xco_coordinator_joined{{{labels}}}": "0x120",
+        f"xco_coordinator_hellos_total{{{labels}}}": "0x120",
+    }
+    assert without_alert(alert, series, tmp_path).returncode == 0
+
+
+def without_alert(
+    alert: str, series: dict[str, str], tmp_path: Path
+) -> "subprocess.CompletedProcess[bytes]":
+    """Let promtool check that an alert is silent."""
     test = {
         "interval": "5s",
         "input_series": [{"series": name, "values": values} for name, values in series.items()],
@@ -199,9 +235,7 @@ def test_an_alert_fires(alert: str, series: dict[str, str], tmp_path: Path) -> N
     }
     file = tmp_path / "test.yml"
     file.write_text(json.dumps({"rule_files": [str(RULES)], "tests": [test]}))  # JSON is YAML
-    silent = subprocess.run(["promtool", "test", "rules", file], check=False, capture_output=True)
-    assert silent.returncode != 0
-    assert b"got:" in silent.stdout + silent.stderr
+    return subprocess.run(["promtool", "test", "rules", file], check=False, capture_output=True)
 
 
 # --- manual

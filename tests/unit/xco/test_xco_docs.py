@@ -79,7 +79,7 @@ def test_every_setting_is_explained_with_its_default(name: str) -> None:
         shown = rows[field.name][1]
         if field.default is msgspec.NODEFAULT:
             assert shown == "required", field.name
-        elif field.default in {None, ""}:
+        elif field.default in {None, "", ()}:
             assert shown.startswith("none"), field.name
         elif isinstance(field.default, str):
             assert shown == f'`"{field.default}"`', field.name

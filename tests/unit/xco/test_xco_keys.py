@@ -8,7 +8,15 @@ from xco_controller_rig import MASTER, node_library
 from xco_controller_scenes import Scene
 
 from xco.errors import ConfigError, Forged
-from xco.protocol.keys import KEY_BYTES, derive, host_file, read_host_keys, read_master
+from xco.protocol.keys import (
+    KEY_BYTES,
+    PeerKeys,
+    derive,
+    host_file,
+    peer_key,
+    read_host_keys,
+    read_master,
+)
 from xco.protocol.messages import Directive
 from xco.protocol.wire import decode, encode
 from xco.topology.shapes import star_topology
@@ -29,8 +37,62 @@ def test_c_derives_the_same_keys_and_reads_the_same_file(tmp_path: Path, host: i
 
 
 def test_no_two_keys_are_the_same() -> None:
-    keys = [derive(MASTER, host) for host in range(200)]
-    assert len({key for both in keys for key in (both.up, both.down)} | {MASTER}) == 401
+    keys = [derive(MASTER, host, 20) for host in range(20)]
+    ends = {key for both in keys for key in (both.up, both.down)}
+    peers = [one.peers for one in keys if one.peers]
+    between = {key for one in peers for key in one.to} | {one.root for one in peers}
+    assert len(ends | between | {MASTER}) == 20 * (2 + 20 + 1) + 1
+
+
+class Peers(ctypes.Structure):
+    """struct xco_peer_keys."""
+
+    _fields_ = (
+        ("root", ctypes.c_uint8 * KEY_BYTES),
+        ("count", ctypes.c_size_t),
+        ("to", ctypes.POINTER(ctypes.c_uint8 * KEY_BYTES)),
+    )
+
+
+def test_c_reads_the_keys_for_other_hosts(tmp_path: Path) -> None:
+    keys = derive(MASTER, 1, 3)
+    path, found = tmp_path / "key", Peers()
+    path.write_bytes(host_file(keys))
+    assert read_host_keys(path, 1, "h") == keys
+    both = ctypes.create_string_buffer(2 * KEY_BYTES)
+    assert in_c("xco_host_keys_read", path, ctypes.c_uint16(1), both) == ""
+    assert both.raw == keys.up + keys.down
+    assert in_c("xco_peer_keys_read", path, ctypes.c_size_t(3), ctypes.byref(found)) == ""
+    assert keys.peers == PeerKeys(bytes(found.root), tuple(bytes(found.to[n]) for n in range(3)))
+
+
+@pytest.mark.parametrize("sender", [0, 2])
+def test_a_host_derives_the_key_of_a_sender_and_of_no_other_pair(sender: int) -> None:
+    receiver, writer = derive(MASTER, 1, 3).peers, derive(MASTER, sender, 3).peers
+    assert receiver
+    assert writer
+    out = ctypes.create_string_buffer(KEY_BYTES)
+    node_library().xco_peer_key(out, receiver.root, ctypes.c_uint16(sender))
+    assert out.raw == writer.to[1] == peer_key(receiver.root, sender)
+    others = {key for host, key in enumerate(writer.to) if host != 1}
+    assert out.raw not in others | set(receiver.to)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        host_file(derive(MASTER, 2)),
+        host_file(derive(MASTER, 2, 2)),
+        host_file(derive(MASTER, 2, 3))[:-1],
+        host_file(derive(MASTER, 2, 3)) + bytes(1),
+        host_file(derive(MASTER, 2, 3))[:80],
+    ],
+)
+def test_c_names_a_file_that_lacks_keys_for_other_hosts(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "key"
+    path.write_bytes(content)
+    problem = in_c("xco_peer_keys_read", path, ctypes.c_size_t(3), ctypes.byref(Peers()))
+    assert "make it again with xco key host" in problem
 
 
 def in_c(name: str, path: Path, *rest: object) -> str:
@@ -45,6 +107,7 @@ def in_c(name: str, path: Path, *rest: object) -> str:
     ("content", "in_python", "from_c"),
     [
         (host_file(derive(MASTER, 3)), "is the key of a host, not the master", "key of a host"),
+        (host_file(derive(MASTER, 3, 4)), "is the key of a host, not the master", "key of a host"),
         (bytes(31), "31 bytes, not 32", "exactly 32 bytes"),
         (bytes(72), "72 bytes, not 32", "exactly 32 bytes"),
         (None, "No such file", "No such file"),
@@ -67,6 +130,9 @@ def test_what_is_no_master_key_is_named(
         (MASTER, "is a master key, which only controllers", "is a master key"),
         (host_file(derive(MASTER, 3)), "host number 3; h is number 2", "of another host"),
         (host_file(derive(MASTER, 2))[:-1], "71 bytes, no key of a host", "no key of a host"),
+        (host_file(derive(MASTER, 3, 2)), "host number 3; h is number 2", "of another host"),
+        (b"XCOH\x02\x00\x02" + bytes(65), "72 bytes, no key of a host", "no key of a host"),
+        (b"XCOH\x01\x00\x02" + bytes(66), "73 bytes, no key of a host", "no key of a host"),
         (b"YCOH" + host_file(derive(MASTER, 2))[4:], "no key of a host", "no key of a host"),
         (None, "No such file", "No such file"),
     ],

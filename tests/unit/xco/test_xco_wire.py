@@ -50,9 +50,11 @@ def test_a_directive_is_laid_out_as_documented() -> None:
 
 
 def test_marks_are_laid_out_as_documented() -> None:
-    assert encode(Marks(HEADER, 2, 100, 10, 15000, 4, 10**6), KEY)[32:-16].hex(" ", 4) == (
+    datagram = encode(Marks(HEADER, 2, 100, 10, 15000, 4, bytes(range(32)), 10**6, 10**9), KEY)
+    assert datagram[32:64] == bytes(range(32))
+    assert datagram[64:-16].hex(" ", 4) == (
         "02000000 00000000 64000000 00000000 0a000000 00000000 983a0000 00000000"
-        " 04000000 00000000 40420f00 00000000"
+        " 04000000 00000000 40420f00 00000000 00ca9a3b 00000000"
     )
 
 
@@ -104,9 +106,10 @@ def test_the_longest_message_fits_a_frame() -> None:
         (Report(HEADER, Flag.NONE, 0, 0, (Waiting(1, 1, 1),) * 2), "destination"),
         (Directive(OURS, 3, Mode.RATE, 1, 0, 0, 0, (Permit(1, 1),) * 2), "destination"),
         (Hello(Header(3, 5, 7, TIME_MAX), bytes(32)), "sent_ns"),
-        (Marks(HEADER, 3, 1, 1, 1, 1), "to"),
-        (Marks(HEADER, 2, 1, 1, 1, 2), "marks"),
-        (Marks(Header(AGENT, 5, 7, 9), 2, 1, 1, 1, 1), "host"),
+        (Marks(HEADER, 3, 1, 1, 1, 1, bytes(32)), "to"),
+        (Marks(HEADER, 2, 1, 1, 1, 2, bytes(32)), "marks"),
+        (Marks(HEADER, 2, 1, 1, 1, 1, bytes(33)), "digest"),
+        (Marks(Header(AGENT, 5, 7, 9), 2, 1, 1, 1, 1, bytes(32)), "host"),
         (Port(HEADER, bytes(31)), "digest"),
         (Port(HEADER, bytes(32), (PortCounts(9, 2, 1, 0, 0, 0, 0, 0),)), "target"),
         (Port(HEADER, bytes(32), (PortCounts(3, 3, 1, 0, 0, 0, 0, 0),)), "target"),

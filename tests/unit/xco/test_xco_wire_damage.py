@@ -53,7 +53,7 @@ LEAVE = Leave(FROM_HOST)
 MAC = bytes(range(2, 8)) + bytes(10)
 PLACES = Places(FROM_HOST, CONTROLLER, 0, 1, 1, 0, (Located(MAC, 0, Kind.MAC, 3),))
 MAP = Map(OURS, 3, 1, 2, 4, 1, (Located(MAC, 7, Kind.MAC, NOWHERE),))
-MARKS = Marks(FROM_HOST, 2, 100, 10, 15000, 4, 10**6)
+MARKS = Marks(FROM_HOST, 2, 100, 10, 15000, 4, bytes(range(32)), 10**6, 10**9)
 COUNTS = PortCounts(9, 3, 100, 10, 15000, 4, 1, 3000, coordinated_bytes=9000)
 OTHER = PortCounts(8, 3, 100, 10, 15000, 4, 1, 3000)
 PORT = Port(Header(AGENT, 5, 7, 9), bytes(range(32)), (COUNTS, OTHER))
@@ -171,12 +171,12 @@ def test_a_controllers_message_is_from_the_controller(message: Message) -> None:
         (MAP, 59, "B", 1, "reserved"),
         (MAP, 60, "H", 0xFFFE, "located"),
         (PLACES, 60, "H", 4, "located"),
-        (MARKS, 0, "H", 3, "to"),
-        (MARKS, 0, "H", 0xFFFE, "to"),
-        (MARKS, 2, "H", 1, "reserved"),
-        (MARKS, 4, "I", 1, "reserved"),
-        (MARKS, 8, "Q", TIME_MAX, "read_ns"),
-        (MARKS, 32, "Q", 11, "marks"),
+        (MARKS, 32, "H", 3, "to"),
+        (MARKS, 32, "H", 0xFFFE, "to"),
+        (MARKS, 34, "H", 1, "reserved"),
+        (MARKS, 36, "I", 1, "reserved"),
+        (MARKS, 40, "Q", TIME_MAX, "read_ns"),
+        (MARKS, 64, "Q", 11, "marks"),
         (PORT, 32, "H", 1, "length"),
         (PORT, 32, "H", 17, "length"),
         (PORT, 34, "H", 1, "reserved"),
@@ -200,9 +200,10 @@ def test_one_damaged_field_of_a_body_is_named(
     [
         (WELCOME, 0, "H", 0xFFFD),
         (WELCOME, 0, "H", AGENT),
-        (MARKS, 0, "H", 0xFFFD),
-        (MARKS, 32, "Q", 10),
-        (MARKS, 40, "Q", 2**64 - 1),
+        (MARKS, 32, "H", 0xFFFD),
+        (MARKS, 64, "Q", 10),
+        (MARKS, 72, "Q", 2**64 - 1),
+        (MARKS, 80, "Q", 2**64 - 1),
         (PORT, 40, "I", 0x1FFFB),
         (PORT, 72, "Q", 15000),
         (PORT, 96, "Q", 2**64 - 1),

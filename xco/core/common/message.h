@@ -130,12 +130,14 @@ struct xco_map {
 
 // Counters are cumulative; one that falls was restarted.
 struct xco_arrivals {
+    uint8_t digest[XCO_DIGEST_BYTES]; // of the hosts' names
     uint16_t to;        // the host being written to
     uint64_t read_ns;   // when the counters were read, the sender's clock
     uint64_t packets;   // that arrived from `to`
     uint64_t bytes;     // of these
-    uint64_t marks;     // of the packets
+    uint64_t marks;     // of the packets, but for those that the sender's own port explains
     uint64_t offer_bps; // what `to` may send to the sender; 0: no offer
+    uint64_t wants_bps; // what the sender could send to `to`; 0: nothing waits for it
 };
 
 // A port of the tree: the directed link from node `source` to node `target` (hosts first, then

@@ -16,7 +16,7 @@ enum {
     PERMIT_BYTES = 12,
     MAP_BYTES = 40,
     LOCATED_BYTES = 22,
-    ARRIVALS_BYTES = 48,
+    ARRIVALS_BYTES = 88,
     PORTS_BYTES = 40,
     PORT_BYTES = 64,
 };
@@ -136,6 +136,8 @@ static void put_map(uint8_t **at, const struct xco_map *map) {
 }
 
 static void put_arrivals(uint8_t **at, const struct xco_arrivals *arrivals) {
+    memcpy(*at, arrivals->digest, XCO_DIGEST_BYTES);
+    *at += XCO_DIGEST_BYTES;
     put(at, arrivals->to, 2);
     put(at, 0, 6);
     put(at, arrivals->read_ns, 8);
@@ -143,6 +145,7 @@ static void put_arrivals(uint8_t **at, const struct xco_arrivals *arrivals) {
     put(at, arrivals->bytes, 8);
     put(at, arrivals->marks, 8);
     put(at, arrivals->offer_bps, 8);
+    put(at, arrivals->wants_bps, 8);
 }
 
 static void put_ports(uint8_t **at, const struct xco_ports *ports) {
@@ -321,6 +324,8 @@ static bool get_arrivals(const uint8_t *at, size_t length, struct xco_arrivals *
     if (length != ARRIVALS_BYTES) {
         return false;
     }
+    memcpy(arrivals->digest, at, XCO_DIGEST_BYTES);
+    at += XCO_DIGEST_BYTES;
     arrivals->to = (uint16_t)get(&at, 2);
     const uint64_t reserved = get(&at, 6);
     arrivals->read_ns = get(&at, 8);
@@ -328,6 +333,7 @@ static bool get_arrivals(const uint8_t *at, size_t length, struct xco_arrivals *
     arrivals->bytes = get(&at, 8);
     arrivals->marks = get(&at, 8);
     arrivals->offer_bps = get(&at, 8);
+    arrivals->wants_bps = get(&at, 8);
     return reserved == 0;
 }
 

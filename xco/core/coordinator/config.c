@@ -79,23 +79,22 @@ static bool add_controller(struct xco_coordinator_config *config, const struct l
     return true;
 }
 
-static bool add_address(struct xco_coordinator_config *config, const struct line *line) {
+static bool add_address(struct xco_host_address **list, size_t *count, const struct line *line) {
     uint64_t host;
     struct xco_host_address entry = {0};
     if (!read_address(line->first, &entry.address) ||
         !read_number(line->second, 0, XCO_HOSTS_MAX - 1, &host)) {
         return false;
     }
-    if ((config->address_count & (config->address_count - 1)) == 0) { // full at a power of two
-        size_t room = config->address_count == 0 ? 1 : 2 * config->address_count;
-        void *more = reallocarray(config->addresses, room, sizeof entry);
+    if ((*count & (*count - 1)) == 0) { // full at a power of two
+        void *more = reallocarray(*list, *count == 0 ? 1 : 2 * *count, sizeof entry);
         if (more == NULL) {
             return false;
         }
-        config->addresses = more;
+        *list = more;
     }
     entry.host = (uint16_t)host;
-    config->addresses[config->address_count++] = entry;
+    (*list)[(*count)++] = entry;
     return true;
 }
 
@@ -145,6 +144,10 @@ static int take_number(struct xco_coordinator_config *c, const struct line *line
         {"flow_window_ns", &c->flow_window_ns, SMALLEST, 60ull * SECOND},
         {"flow_idle_ns", &c->flow_idle_ns, SMALLEST, 86400ull * SECOND},
         {"fallback_open", &c->core.fallback_open, 0, 1},
+        {"hygenicc", &c->core.hygenicc, 0, 1},
+        {"hosts", &c->hosts, 2, XCO_HOSTS_MAX},
+        {"peer_port", &c->peer_port, 1, UINT16_MAX},
+        {"port_bps", &c->port_bps, 8000, 1000000000000},
         {"classifier_needed", &c->classifier_needed, 0, 1},
         {"shim_keep", &c->shim_keep, 0, 1},
         {"attached", &c->attached, 0, XCO_NODES_MAX - 1},
@@ -221,7 +224,10 @@ static int take(struct xco_coordinator_config *config, const struct line *line) 
         return add_controller(config, line);
     }
     if (strcmp(line->key, "address") == 0) {
-        return add_address(config, line);
+        return add_address(&config->addresses, &config->address_count, line);
+    }
+    if (strcmp(line->key, "peer") == 0) {
+        return add_address(&config->peers, &config->peer_count, line);
     }
     return strcmp(line->key, "over") == 0 ? add_over(config, line) : take_number(config, line);
 }
@@ -255,6 +261,11 @@ static void set_defaults(struct xco_coordinator_config *config) {
     config->priority = 50;
 }
 
+static bool without_peers(const struct xco_coordinator_config *config) {
+    return config->core.hygenicc &&
+           (config->hosts == 0 || config->peer_port == 0 || config->port_bps == 0);
+}
+
 // Returns what a complete configuration lacks, NULL: nothing.
 static const char *lacking(const struct xco_coordinator_config *config) {
     uint32_t small = config->tree.small_bytes;
@@ -264,9 +275,10 @@ static const char *lacking(const struct xco_coordinator_config *config) {
            : config->tree.small_bps == 0    ? "small_bps: missing"
            : config->core.outside_bps == 0  ? "outside_bps: missing"
            : config->tree.newcomer_bps == 0 ? "newcomer_bps: missing"
-           : config->controller_count == 0  ? "controller: missing"
-           : (small & (small - 1)) != 0     ? "small_bytes: not a power of two"
-                                            : NULL;
+           : without_peers(config)          ? "hosts, peer_port or port_bps: missing"
+           : config->controller_count == 0 && !config->core.hygenicc ? "controller: missing"
+           : (small & (small - 1)) != 0 ? "small_bytes: not a power of two"
+                                        : NULL;
 }
 
 bool xco_config_read(struct xco_coordinator_config *config, FILE *file, char *message,
@@ -301,10 +313,11 @@ bool xco_config_read(struct xco_coordinator_config *config, FILE *file, char *me
 
 void xco_config_free(struct xco_coordinator_config *config) {
     free(config->addresses);
+    free(config->peers);
     free(config->ways);
-    config->addresses = NULL;
+    config->addresses = config->peers = NULL;
     config->ways = NULL;
-    config->address_count = config->host_count = 0;
+    config->address_count = config->peer_count = config->host_count = 0;
 }
 
 uint16_t xco_config_host(const struct xco_coordinator_config *config,

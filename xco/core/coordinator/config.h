@@ -1,8 +1,8 @@
 // The coordinator's plain configuration, as xco/coordinator/config.py writes it.
 //
-// One `key value` a line. Repeated keys: `controller ADDRESS PORT`, `address ADDRESS HOST`, `over
-// HOST LINK BITS_PER_S` (a link on the path to a host, and its safe rate). Every other key is a
-// field below and appears once.
+// One `key value` a line. Repeated keys: `controller ADDRESS PORT`, `address ADDRESS HOST`, `peer
+// ADDRESS HOST` (where a host's coordinator listens), `over HOST LINK BITS_PER_S` (a link on the
+// path to a host, and its safe rate). Every other key is a field below and appears once.
 #ifndef XCO_COORDINATOR_CONFIG_H
 #define XCO_COORDINATOR_CONFIG_H
 
@@ -47,6 +47,11 @@ struct xco_coordinator_config {
     size_t controller_count;
     struct xco_host_address *addresses; // sorted
     size_t address_count;
+    struct xco_host_address *peers; // where hosts listen to each other
+    size_t peer_count;
+    uint64_t hosts;     // of the topology
+    uint64_t peer_port; // where they listen
+    uint64_t port_bps;  // of the port that leads to this host
     struct xco_way *ways; // by host
     size_t host_count;
 };

@@ -21,6 +21,7 @@
 #include "coordinator/bridge.h"
 #include "coordinator/engine/decide.h"
 #include "coordinator/engine/engine.h"
+#include "coordinator/hygenicc.h"
 #include "coordinator/loss.h"
 #include "coordinator/map.h"
 #include "coordinator/marks.h"
@@ -78,6 +79,9 @@ static bool open_waits(struct xco_coordinator *c, struct waits *waits, int paren
     for (size_t i = 0; i < sizeof descriptors / sizeof descriptors[0]; i++) {
         watch_descriptor(waits->epoll, descriptors[i]);
     }
+    if (c->hygenicc.socket >= 0) {
+        watch_descriptor(waits->epoll, c->hygenicc.socket);
+    }
     if (c->places.stand) {
         watch_descriptor(waits->epoll, xco_classifier_descriptor(&c->places.classifier));
     }
@@ -94,6 +98,12 @@ static void become_punctual(const struct xco_coordinator *c) {
     if (mlockall(MCL_CURRENT | MCL_FUTURE) < 0) {
         xco_say("memory cannot be locked (%s): give CAP_IPC_LOCK", strerror(errno));
     }
+}
+
+static const char *fallback_words(const struct xco_coordinator *c) {
+    return c->config.core.fallback_open ? "the line's rate"
+           : c->config.core.hygenicc    ? "what other hosts offer (hygenicc), else at safe shares"
+                                        : "safe shares";
 }
 
 // Decides, and carries out the commands, gates first.
@@ -113,8 +123,7 @@ static void act(struct xco_coordinator *c, int64_t now_ns) {
             break;
         case XCO_SAY_FALLBACK:
             xco_say("fell back: no directive for %.1f ms: gates stand open at %s",
-                    (double)c->core.config.silence_ns / 1e6,
-                    c->config.core.fallback_open ? "the line's rate" : "safe shares");
+                    (double)c->core.config.silence_ns / 1e6, fallback_words(c));
             break;
         case XCO_SAY_CONTROLLED:
             xco_say("under control: directives of epoch %llu", (unsigned long long)c->origin.epoch);
@@ -189,6 +198,7 @@ static void turn(struct xco_coordinator *c) {
     if (c->present) {
         look(c, now_ns);
     }
+    xco_hygenicc_work(c, xco_now_ns());
     act(c, xco_now_ns());
     xco_messages_port(c, xco_now_ns());
     if (!c->present && now_ns >= c->mend_ns) {
@@ -210,7 +220,7 @@ static struct xco_alarm next_turn(const struct xco_coordinator *c, int64_t now_n
     }
     if (c->present) {
         chores = least(chores, least(c->scan_ns, c->sweep_ns));
-        chores = least(chores, xco_marks_due(c));
+        chores = least(chores, least(xco_marks_due(c), xco_hygenicc_due(c)));
         chores = chores < now_ns ? now_ns : chores;
         chores = xco_chores_from(chores, xco_core_moves(&c->core, now_ns));
     } else { // without queues there is nothing to look at
@@ -328,6 +338,9 @@ int xco_loop_run(struct xco_coordinator *c, int parent) {
     int error = xco_messages_open(c);
     error = error == 0 ? xco_places_open(c) : error;
     error = error == 0 ? xco_marks_open(c) : error;
+    if (error == 0 && xco_hygenicc_open(c) < 0) {
+        return XCO_EXIT_FAILED; // it has been logged
+    }
     error = error == 0 && c->places.stand ? xco_bridge_open(c) : error;
     error = error == 0 && c->places.stand ? xco_map_open(c) : error;
     error = error == 0 ? give_up_privileges() : error;
@@ -344,8 +357,8 @@ int xco_loop_run(struct xco_coordinator *c, int parent) {
     xco_core_add(&c->core, now_ns, XCO_CONTROLLER, xco_config_way(&c->config, XCO_CONTROLLER));
     become_punctual(c);
     xco_spin_begin(&c->spin);
-    xco_say("%s: gates stand, open at %s until the first directive", c->config.interface,
-            c->config.core.fallback_open ? "the line's rate" : "safe shares");
+    xco_say("%s: gates stand, open at %s%s", c->config.interface, fallback_words(c),
+            c->config.controller_count > 0 ? " until the first directive" : "");
     go_on(c, &waits);
     xco_messages_leave(c);
     xco_coordinator_publish(c, xco_now_ns());

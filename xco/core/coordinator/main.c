@@ -58,6 +58,9 @@ static int start(struct xco_coordinator *c) {
         return XCO_EXIT_FAILED;
     }
     const char *problem = xco_host_keys_read(c->config.key_file, c->config.core.host, &c->keys);
+    if (problem == NULL && c->config.core.hygenicc) {
+        problem = xco_peer_keys_read(c->config.key_file, c->config.hosts, &c->hygenicc.keys);
+    }
     if (problem != NULL) {
         xco_say("%s: %s", c->config.key_file, problem);
         return XCO_EXIT_CONFIG;

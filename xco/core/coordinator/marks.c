@@ -9,7 +9,8 @@
 #define PORT_NS 10000000  // between reports of the port while packets arrive
 #define IDLE_NS 500000000 // and while none do
 
-static const char *const COLUMNS[] = {"host", "packets", "bytes", "marks"};
+static const char *const COLUMNS[] = {"host",  "packets",   "bytes",
+                                      "marks", "offer_bps", "offered_bps"};
 
 static int explain(struct xco_coordinator *c, int error) {
     const char *problem = xco_shim_problem();
@@ -132,6 +133,23 @@ bool xco_marks_report(struct xco_coordinator *c, int64_t now_ns, struct xco_port
     return true;
 }
 
+void xco_marks_read(const struct xco_coordinator *c, struct xco_arrived *arrived) {
+    const struct xco_shim *shim = &c->marks.shim;
+    const size_t hosts = c->hygenicc.peers.count;
+    for (unsigned host = 0; host < hosts; host++) {
+        const struct xco_shim_counts found = xco_shim_counts(shim, host);
+        arrived[host] = (struct xco_arrived){found.packets, found.bytes, found.marks};
+    }
+    const struct xco_shim_counts others = xco_shim_counts(shim, shim->hosts);
+    arrived[hosts] = (struct xco_arrived){others.packets, others.bytes, others.marks};
+}
+
+// Returns what hosts offer to each other: this one to it, and it to this one.
+static const struct xco_peer *peer_of(const struct xco_coordinator *c, unsigned host) {
+    static const struct xco_peer none;
+    return host < c->hygenicc.peers.count ? &c->hygenicc.peers.list[host] : &none;
+}
+
 void xco_marks_publish(struct xco_coordinator *c, int64_t now_ns) {
     struct xco_stats *statistics = &c->marks.statistics;
     if (!c->marks.counted) {
@@ -146,6 +164,8 @@ void xco_marks_publish(struct xco_coordinator *c, int64_t now_ns) {
             found.packets,
             found.bytes,
             found.marks,
+            peer_of(c, host)->offer_bps,
+            peer_of(c, host)->told.offer_bps,
         };
         if (found.packets > 0) {
             memcpy(xco_stats_row(statistics, used++), row, sizeof row);

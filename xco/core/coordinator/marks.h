@@ -22,6 +22,9 @@ bool xco_marks_report(struct xco_coordinator *c, int64_t now_ns, struct xco_port
 // Returns when the counters are due next; XCO_NEVER: the controller's strategy needs none.
 int64_t xco_marks_due(const struct xco_coordinator *c);
 
+// Writes what came from each host, and from all others.
+void xco_marks_read(const struct xco_coordinator *c, struct xco_arrived *arrived);
+
 // Publishes the counts of all sources that sent something.
 void xco_marks_publish(struct xco_coordinator *c, int64_t now_ns);
 

@@ -34,23 +34,30 @@ static int open_socket(bool *four) {
     return made < 0 ? -errno : made;
 }
 
+int xco_messages_socket(bool *four) {
+    int made = open_socket(four);
+    int class = (int)XCO_CLASS_CONTROL; // our own messages bypass the other queues (tc-htb(8))
+    if (made >= 0 && setsockopt(made, SOL_SOCKET, SO_PRIORITY, &class, sizeof class) < 0) {
+        int error = -errno;
+        close(made);
+        return error;
+    }
+    return made;
+}
+
 // It needs no bind: the kernel picks a port at the first send.
 int xco_messages_open(struct xco_coordinator *c) {
     c->sequence = (uint64_t)clock_ns(CLOCK_REALTIME);
-    c->messages = open_socket(&c->four);
+    c->messages = xco_messages_socket(&c->four);
     if (c->messages < 0) {
         return c->messages;
     }
-    int class = (int)XCO_CLASS_CONTROL; // our own messages bypass the other queues (tc-htb(8))
     int on = 1;
-    if (setsockopt(c->messages, SOL_SOCKET, SO_PRIORITY, &class, sizeof class) < 0 ||
-        setsockopt(c->messages, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on) < 0) {
-        return -errno;
-    }
-    return 0;
+    int failed = setsockopt(c->messages, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on);
+    return failed < 0 ? -errno : 0;
 }
 
-static bool send_to(const struct xco_coordinator *c, const struct sockaddr_in6 *to,
+static bool send_to(const struct xco_coordinator *c, int socket, const struct sockaddr_in6 *to,
                     const uint8_t *datagram, size_t length) {
     struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = to->sin6_port};
     four.sin_addr.s_addr = to->sin6_addr.s6_addr32[3];
@@ -59,23 +66,41 @@ static bool send_to(const struct xco_coordinator *c, const struct sockaddr_in6 *
     }
     const void *place = c->four ? (const void *)&four : (const void *)to;
     socklen_t size = c->four ? sizeof four : sizeof *to;
-    return sendto(c->messages, datagram, length, 0, place, size) == (ssize_t)length;
+    return sendto(socket, datagram, length, 0, place, size) == (ssize_t)length;
 }
 
-static void send_all(struct xco_coordinator *c, struct xco_message *message) {
-    uint8_t datagram[XCO_DATAGRAM_MAX];
+static size_t encode(struct xco_coordinator *c, struct xco_message *message,
+                     const uint8_t key[XCO_KEY_BYTES], uint8_t datagram[XCO_DATAGRAM_MAX]) {
     message->header.host = c->core.config.host;
     message->header.epoch = c->origin.epoch;
     message->header.sequence = ++c->sequence;
     message->header.sent_ns = (uint64_t)xco_now_ns();
-    size_t length = xco_wire_encode(message, c->keys.up, datagram);
+    return xco_wire_encode(message, key, datagram);
+}
+
+bool xco_messages_send(struct xco_coordinator *c, int socket, const struct sockaddr_in6 *to,
+                       struct xco_message *message, const uint8_t key[XCO_KEY_BYTES]) {
+    uint8_t datagram[XCO_DATAGRAM_MAX];
+    size_t length = encode(c, message, key, datagram);
+    bool sent = length > 0 && send_to(c, socket, to, datagram, length);
+    c->counts.send_errors += !sent;
+    return sent;
+}
+
+static void send_all(struct xco_coordinator *c, struct xco_message *message) {
+    uint8_t datagram[XCO_DATAGRAM_MAX];
+    size_t length = encode(c, message, c->keys.up, datagram);
     for (size_t i = 0; i < c->config.controller_count; i++) {
-        bool sent = length > 0 && send_to(c, &c->config.controllers[i], datagram, length);
+        bool sent =
+            length > 0 && send_to(c, c->messages, &c->config.controllers[i], datagram, length);
         c->counts.send_errors += !sent;
     }
 }
 
 void xco_messages_report(struct xco_coordinator *c) {
+    if (c->config.controller_count == 0) {
+        return;
+    }
     struct xco_message message = {.header.type = XCO_REPORT};
     xco_core_report(&c->core, &message.body.report);
     send_all(c, &message);
@@ -90,6 +115,9 @@ void xco_messages_port(struct xco_coordinator *c, int64_t now_ns) {
 }
 
 void xco_messages_hello(struct xco_coordinator *c) {
+    if (c->config.controller_count == 0) {
+        return;
+    }
     struct xco_message message = {.header.type = XCO_HELLO};
     memcpy(message.body.hello.digest, c->config.digest, XCO_DIGEST_BYTES);
     send_all(c, &message);
@@ -208,7 +236,7 @@ void xco_messages_kept(struct xco_coordinator *c) {
 }
 
 // Logs the first, though anyone can send one: a controller of another release cannot tell us.
-static void note_version(struct xco_coordinator *c, uint8_t version) {
+void xco_messages_note_version(struct xco_coordinator *c, uint8_t version) {
     if (c->counts.versions++ == 0) {
         xco_say("a message of protocol version %u arrived, this is version %u: install the same "
                 "release on controllers and hosts",
@@ -225,7 +253,7 @@ static void take(struct xco_coordinator *c, const uint8_t *datagram, size_t leng
                      message.header.type == XCO_MAP);
     c->counts.received++;
     if (result == XCO_WIRE_VERSION_DIFFERS) {
-        note_version(c, xco_wire_claim(datagram).version);
+        xco_messages_note_version(c, xco_wire_claim(datagram).version);
         return;
     }
     c->counts.forged += result == XCO_WIRE_FORGED;

@@ -9,6 +9,16 @@
 // Opens the socket; 0 or a negative errno.
 int xco_messages_open(struct xco_coordinator *c);
 
+// Opens a socket for datagrams of coordinators, past the other queues; a negative errno.
+int xco_messages_socket(bool *four);
+
+// Sends a message with a key to one place.
+bool xco_messages_send(struct xco_coordinator *c, int socket, const struct sockaddr_in6 *to,
+                       struct xco_message *message, const uint8_t key[XCO_KEY_BYTES]);
+
+// Logs the first message of another version.
+void xco_messages_note_version(struct xco_coordinator *c, uint8_t version);
+
 // Receives all messages that have arrived.
 void xco_messages_take(struct xco_coordinator *c);
 

@@ -7,6 +7,7 @@
 #include "coordinator/engine/chores.h"
 #include "coordinator/engine/engine.h"
 #include "coordinator/engine/flows.h"
+#include "coordinator/engine/peers.h"
 #include "coordinator/engine/spin.h"
 #include "coordinator/epoch_store.h"
 #include "qdisc/classifier.h"
@@ -54,6 +55,18 @@ struct xco_marks {
     bool asked; // the controller's strategy needs counts, and there are none: logged
 };
 
+// Rates between hosts without a controller.
+struct xco_hygenicc {
+    int socket; // to other coordinators; -1: not used
+    struct xco_peers peers;
+    struct xco_peer_keys keys;
+    struct sockaddr_in6 *places;  // where other hosts listen, by number; port 0: nowhere
+    struct xco_arrived *arrived;  // from each, and from all other sources
+    int64_t looked_ns;            // when the counters were last looked at
+    bool writing;                 // others may be due to be written to
+    uint64_t sent, malformed, forged;
+};
+
 // Map of addresses to hosts.
 struct xco_map_state {
     struct xco_place_log here;      // behind this host's bridge
@@ -90,6 +103,7 @@ struct xco_coordinator {
     struct xco_flows flows;
     struct xco_places places;
     struct xco_marks marks;
+    struct xco_hygenicc hygenicc;
     struct xco_map_state map;
     struct xco_bridge bridge;
     struct xco_gate gate;

@@ -5,11 +5,20 @@
 
 #include <arpa/inet.h>
 
+#include "coordinator/engine/allowances.h"
 #include "coordinator/marks.h"
 
 #define PUBLISH_NS 100000000
 
-enum mode { MODE_FALLBACK, MODE_CLOSED, MODE_SLICE, MODE_RATE, MODE_OPEN, MODE_UNSHAPED };
+enum mode {
+    MODE_FALLBACK,
+    MODE_CLOSED,
+    MODE_SLICE,
+    MODE_RATE,
+    MODE_OPEN,
+    MODE_UNSHAPED,
+    MODE_HYGENICC,
+};
 
 static const char *const FIELDS[] = {
     "mode",
@@ -64,6 +73,15 @@ static const char *const FIELDS[] = {
     "paced",
     "unsliced",
     "dropped_bytes",
+    "peer_sent",
+    "peer_taken",
+    "peer_late",
+    "peer_forged",
+    "peer_malformed",
+    "peer_differing",
+    "peer_misdirected",
+    "offers",
+    "shared_bps",
 };
 static const char *const COLUMNS[] = {
     "source_high", "source_low", "destination_high", "destination_low",
@@ -89,7 +107,7 @@ static enum mode mode_of(const struct xco_coordinator *c) {
         return MODE_UNSHAPED;
     }
     if (c->core.fell_back) {
-        return MODE_FALLBACK;
+        return c->core.config.hygenicc ? MODE_HYGENICC : MODE_FALLBACK;
     }
     return c->core.current.known ? MODE_CLOSED + c->core.current.mode : MODE_CLOSED;
 }
@@ -110,6 +128,7 @@ static uint64_t flows(const struct xco_coordinator *c) {
 static void write_values(struct xco_coordinator *c, int64_t now_ns) {
     const struct xco_core *core = &c->core;
     const struct xco_counts *n = &c->counts;
+    const struct xco_peers *peers = &c->hygenicc.peers;
     const struct xco_clock_sample *clock = xco_clock_best(&core->clock, now_ns);
     const uint64_t values[] = {
         mode_of(c),
@@ -164,6 +183,15 @@ static void write_values(struct xco_coordinator *c, int64_t now_ns) {
         c->config.tree.paced,
         core->counts.unsliced,
         xco_classifier_dropped(&c->places.classifier),
+        c->hygenicc.sent,
+        peers->counts.taken,
+        peers->counts.late,
+        c->hygenicc.forged,
+        c->hygenicc.malformed,
+        peers->counts.differing,
+        peers->counts.misdirected,
+        xco_allowances_offered(core),
+        peers->shared_bps,
     };
     _Static_assert(sizeof values / sizeof values[0] == sizeof FIELDS / sizeof FIELDS[0],
                    "a name for each value");

@@ -14,6 +14,13 @@ static void put(struct list *list, enum xco_command_kind kind) {
     list->commands[list->count++] = (struct xco_command){.kind = kind};
 }
 
+// What hosts offered before the controller was heard is out of date.
+static void forget_offers(struct xco_core *core) {
+    for (unsigned gate = 0; gate < XCO_OUTSIDE; gate++) {
+        core->destinations[gate].allowed_bps = 0;
+    }
+}
+
 // Falls back after too long a silence, and recovers at the first directive after it.
 static void judge_silence(struct xco_core *core, int64_t now_ns, struct list *list) {
     bool silent = xco_core_silent(core, now_ns);
@@ -22,6 +29,7 @@ static void judge_silence(struct xco_core *core, int64_t now_ns, struct list *li
         core->joined = false;
         core->current.known = core->next.known = false;
         core->counts.fallbacks++;
+        forget_offers(core);
         put(list, XCO_SAY_FALLBACK);
     } else if (!silent && core->fell_back) {
         core->fell_back = false;

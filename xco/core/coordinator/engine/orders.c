@@ -118,7 +118,7 @@ static unsigned behind(const struct xco_core *core, uint16_t link) {
 }
 
 // Destinations divide the safe rate of each link that they share, and of no other.
-static uint64_t safe_rate(const struct xco_core *core, const struct xco_destination *destination) {
+uint64_t xco_order_safe(const struct xco_core *core, const struct xco_destination *destination) {
     uint64_t rate = core->config.line_bps;
     const struct xco_way *way = &destination->way;
     for (unsigned i = 0; i < way->count && !core->config.fallback_open; i++) {
@@ -158,12 +158,18 @@ static uint64_t ordered(const struct xco_core *core, const struct xco_destinatio
     return permitted(core, destination);
 }
 
+// Returns what other hosts offer to a host without a controller; 0: nothing.
+static uint64_t allowed(const struct xco_core *core, const struct xco_destination *destination) {
+    return destination->allowed_bps > 0 ? paced(core, destination->allowed_bps) : 0;
+}
+
 uint64_t xco_order_rate(const struct xco_core *core, const struct xco_destination *destination,
                         int64_t now_ns) {
     if (destination->host == XCO_CONTROLLER) {
         return paced(core, core->config.outside_bps);
     }
-    uint64_t rate = core->fell_back ? 0 : ordered(core, destination, now_ns);
-    bool safe = core->fell_back || (rate == 0 && core->config.paced);
-    return safe ? paced(core, safe_rate(core, destination)) : rate;
+    uint64_t rate =
+        core->fell_back ? allowed(core, destination) : ordered(core, destination, now_ns);
+    bool safe = rate == 0 && (core->fell_back || core->config.paced);
+    return safe ? paced(core, xco_order_safe(core, destination)) : rate;
 }

@@ -21,6 +21,9 @@ bool xco_order_in_slice(const struct xco_core *core, int64_t now_ns);
 uint64_t xco_order_rate(const struct xco_core *core, const struct xco_destination *destination,
                         int64_t now_ns);
 
+// Returns the rate to a destination that cannot congest a link, even if all hosts send.
+uint64_t xco_order_safe(const struct xco_core *core, const struct xco_destination *destination);
+
 // Returns until when the current order leaves a gate open; XCO_NEVER: no end.
 int64_t xco_order_closes(const struct xco_core *core, const struct xco_destination *destination);
 

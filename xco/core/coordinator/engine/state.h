@@ -24,6 +24,7 @@ struct xco_way {
 struct xco_core_config {
     uint16_t host;
     uint64_t fallback_open; // 1: without directives gates open at the line's rate
+    uint64_t hygenicc;      // 1: without directives they open at what other hosts offer
     bool paced;            // gates only pace: they cannot close, and obey no slices
     uint64_t line_bps;     // of the host's link
     uint64_t outside_bps;  // part of it for all traffic to hosts outside the topology
@@ -60,6 +61,8 @@ struct xco_destination {
     int64_t rate_since_ns;  // of the rate's measurement
     uint64_t rate_since_bytes;
     uint64_t rate_bps;
+    uint64_t allowed_bps; // without a controller, by what other hosts offer; 0: the safe share
+    int64_t raised_ns;    // when that last rose
 };
 
 // A directive in the host's time.

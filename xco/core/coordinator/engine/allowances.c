@@ -1,0 +1,132 @@
+// What a sender may send to each host, while it lives without a controller. Pure.
+#include "coordinator/engine/allowances.h"
+
+#include "coordinator/engine/orders.h"
+#include "coordinator/engine/shares.h"
+
+#define WAITED_NS 20000000 // a gate that was empty for less counts as one where something waits
+#define GUARANTEED 20u     // of the safe share, one part is certain, whatever others say
+#define NEWS 64u // a change by this part is worth setting a gate, which fills its bucket
+#define RAISE_NS 50000000 // between small rises
+#define LARGE 4u // a rise by this part is not small
+
+// The destinations of one host, by gate.
+struct plan {
+    unsigned gates[XCO_OUTSIDE];
+    uint64_t caps_bps[XCO_OUTSIDE]; // by the destination and the links on the way
+    uint64_t demands_bps[XCO_OUTSIDE]; // of that, what would be sent
+    bool waits[XCO_OUTSIDE];
+    bool fresh[XCO_OUTSIDE];
+    size_t count;
+};
+
+static uint64_t most(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
+}
+
+static uint64_t least(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
+static bool waits(const struct xco_destination *destination, int64_t now_ns) {
+    if (destination->empty_since_ns == XCO_NEVER) {
+        return destination->backlog_bytes > 0;
+    }
+    return now_ns - destination->empty_since_ns < WAITED_NS && destination->rate_bps > 0;
+}
+
+// Returns what the links on the way let pass, by their marks.
+static uint64_t marked(const struct xco_peers *peers, const struct xco_peer *peer) {
+    const uint64_t line = peers->config.line_bps;
+    return peer->pair.rate_bps < (double)line ? (uint64_t)peer->pair.rate_bps : line;
+}
+
+static uint64_t cap(const struct xco_peers *peers, const struct xco_peer *peer, uint64_t safe_bps) {
+    const uint64_t offered = least(peer->told.offer_bps, marked(peers, peer));
+    return most(most(offered, safe_bps / GUARANTEED), 1);
+}
+
+static void note_sent(struct xco_peer *peer, const struct xco_destination *destination,
+                      int64_t now_ns) {
+    if (destination->sent_bytes != peer->sent_bytes || destination->backlog_bytes > 0) {
+        peer->sent_bytes = destination->sent_bytes;
+        peer->sent_ns = now_ns;
+    }
+}
+
+static void add(struct plan *plan, struct xco_peers *peers, const struct xco_core *core,
+                unsigned gate, int64_t now_ns) {
+    const struct xco_destination *destination = &core->destinations[gate];
+    struct xco_peer *peer = &peers->list[destination->host];
+    const uint64_t safe = xco_order_safe(core, destination), rate = destination->rate_bps;
+    const size_t at = plan->count++;
+    note_sent(peer, destination, now_ns);
+    plan->gates[at] = gate;
+    plan->waits[at] = waits(destination, now_ns);
+    plan->fresh[at] =
+        xco_peers_fresh(peer, now_ns, core->config.silence_ns) && peer->told.offer_bps > 0;
+    plan->caps_bps[at] = plan->fresh[at] ? cap(peers, peer, safe) : safe;
+    plan->demands_bps[at] =
+        plan->waits[at] ? plan->caps_bps[at] : least(rate + rate / 8, plan->caps_bps[at]);
+}
+
+// Returns what could be sent to a destination if it offered everything.
+static uint64_t wanted(struct plan *plan, const struct xco_peers *peers,
+                       const struct xco_peer *peer, size_t at) {
+    if (!plan->waits[at]) {
+        return 0;
+    }
+    const uint64_t line = peers->config.line_bps, demand = plan->demands_bps[at];
+    plan->demands_bps[at] = line;
+    const uint64_t level = xco_shares_level(plan->demands_bps, plan->count, line);
+    plan->demands_bps[at] = demand;
+    return most(1, least(least(level, line), plan->fresh[at] ? marked(peers, peer) : line));
+}
+
+static bool is_news(const struct xco_destination *destination, uint64_t rate_bps, int64_t now_ns) {
+    const uint64_t before = destination->allowed_bps;
+    if (rate_bps == 0 || before == 0) {
+        return rate_bps != before;
+    }
+    if (rate_bps < before) {
+        return before - rate_bps > before / NEWS;
+    }
+    const uint64_t rise = rate_bps - before;
+    return rise > before / LARGE ||
+           (rise > before / NEWS && now_ns - destination->raised_ns >= RAISE_NS);
+}
+
+static void allow(struct xco_destination *destination, uint64_t rate_bps, int64_t now_ns) {
+    if (is_news(destination, rate_bps, now_ns)) {
+        const bool rises = rate_bps > destination->allowed_bps;
+        destination->raised_ns = rises ? now_ns : destination->raised_ns;
+        destination->allowed_bps = rate_bps;
+    }
+}
+
+void xco_allowances_set(struct xco_peers *peers, struct xco_core *core, int64_t now_ns) {
+    struct plan plan = {.count = 0};
+    for (unsigned gate = 0; gate < XCO_OUTSIDE; gate++) {
+        const struct xco_destination *destination = &core->destinations[gate];
+        if (destination->used && destination->host < peers->count) {
+            add(&plan, peers, core, gate, now_ns);
+        }
+    }
+    const uint64_t line = peers->config.line_bps;
+    const uint64_t level = xco_shares_level(plan.demands_bps, plan.count, line);
+    for (size_t at = 0; at < plan.count; at++) {
+        struct xco_destination *destination = &core->destinations[plan.gates[at]];
+        struct xco_peer *peer = &peers->list[destination->host];
+        peer->wants_bps = wanted(&plan, peers, peer, at);
+        allow(destination, plan.fresh[at] ? least(plan.caps_bps[at], level) : 0, now_ns);
+    }
+}
+
+unsigned xco_allowances_offered(const struct xco_core *core) {
+    unsigned count = 0;
+    for (unsigned gate = 0; gate < XCO_OUTSIDE; gate++) {
+        const struct xco_destination *destination = &core->destinations[gate];
+        count += destination->used && destination->allowed_bps > 0;
+    }
+    return count;
+}
