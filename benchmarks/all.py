@@ -78,6 +78,7 @@ BENCHMARKS: Final = (
     Benchmark("xco.controller.load", "--seconds 1 --hosts 16", judges=True),
     Benchmark("xco.controller.flood", "--hosts 16 --count 1000 --senders 1", judges=True),
     Benchmark("xco.gates.precision", "--seconds 1"),
+    Benchmark("xco.gates.conformance", "--repetitions 1 --seconds 0.2"),
     Benchmark("xco.gates.rtnl", "--seconds 1"),
     Benchmark("xco.gates.classify", "--repetitions 1", judges=True),
     Benchmark("xco.gates.pace", "--repetitions 10", judges=True),

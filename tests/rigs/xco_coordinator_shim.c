@@ -71,7 +71,7 @@ int shim_decide(struct xco_core *core, int64_t now_ns, uint64_t rates[XCO_GATES]
     for (size_t i = 0; i < count; i++) {
         said |= commands[i].kind == XCO_SET_GATE ? 0 : 1 << (int)commands[i].kind;
         if (commands[i].kind == XCO_SET_GATE) {
-            rates[commands[i].gate] = commands[i].rate_bps;
+            rates[commands[i].gate] = commands[i].opening.rate_bps;
         }
     }
     return said;

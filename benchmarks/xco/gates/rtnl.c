@@ -64,7 +64,7 @@ static int64_t time_one(struct xco_gate *gate, int map, enum way way, uint32_t r
     if (way == HTB_CHANGE) {
         xco_tree_set_newcomers(&batch, &gate->tree, LINE_BPS / (20 + round % 2));
     } else {
-        const struct xco_opening opening = {way == TBF_OPEN ? LINE_BPS : 0, SLICE_NS, false};
+        const struct xco_opening opening = {way == TBF_OPEN ? LINE_BPS : 0, SLICE_NS, false, false};
         xco_tree_set_gate(&batch, &gate->tree, 0, &opening);
     }
     int64_t begin = now_ns();

@@ -180,7 +180,8 @@ def test_without_coordination_the_same_traffic_loses_most_messages(without: Seen
     if without.drops <= without.received and without.lacked > 0.25:
         inconclusive(f"programs had no CPU for {without.lacked:.2f} of the time: {without}")
     assert without.drops > without.received, "most are lost"
-    assert sum(without.goodput_bps) < 0.6 * LINK_BPS
+    # whole messages that arrive by luck, 4 to 75 % of the link in eight runs; coordinated: 95 %
+    assert sum(without.goodput_bps) < 0.9 * LINK_BPS
 
 
 def test_coordinated_senders_lose_nothing(without: Seen, crowd: Crowd, stalls: Stalls) -> None:

@@ -141,8 +141,8 @@ static void set_paces(struct xco_coordinator *c, const struct xco_command *comma
     int64_t now_ns = xco_now_ns();
     for (size_t i = 0; i < count && c->present; i++) {
         if (commands[i].kind == XCO_SET_GATE) {
-            xco_classifier_pace(&c->places.classifier, commands[i].gate, commands[i].rate_bps,
-                                now_ns);
+            xco_classifier_pace(&c->places.classifier, commands[i].gate,
+                                commands[i].opening.rate_bps, now_ns);
             c->counts.gate_changes++;
         }
     }
@@ -154,13 +154,14 @@ void xco_queues_set(struct xco_coordinator *c, const struct xco_command *command
         return;
     }
     bool opens = false;
+    uint64_t gates = 0;
     xco_batch_clear(&c->batch);
     for (size_t i = 0; i < count; i++) {
         if (commands[i].kind == XCO_SET_GATE) {
-            const struct xco_opening opening = {commands[i].rate_bps, commands[i].lasts_ns,
-                                                commands[i].goes_on};
-            xco_tree_set_gate(&c->batch, &c->gate.tree, commands[i].gate, &opening);
-            opens = opens || commands[i].rate_bps > 0;
+            const struct xco_opening *opening = &commands[i].opening;
+            xco_tree_set_gate(&c->batch, &c->gate.tree, commands[i].gate, opening);
+            opens = opens || opening->rate_bps > 0;
+            gates++;
         }
     }
     if (!c->present || c->batch.count == 0) {
@@ -174,7 +175,7 @@ void xco_queues_set(struct xco_coordinator *c, const struct xco_command *command
         await_start(&c->core);
         error = xco_gate_kick(&c->gate);
     }
-    c->counts.gate_changes += c->batch.count;
+    c->counts.gate_changes += gates;
     c->counts.gate_set_ns += took;
     c->counts.gate_set_max_ns = took > c->counts.gate_set_max_ns ? took : c->counts.gate_set_max_ns;
     if (error != 0) {

@@ -54,6 +54,7 @@ const volatile struct xco_classify_terms terms SEC(".rodata.terms") = {0};
 
 #include "common/packet.bpf.h"
 #include "qdisc/pace.bpf.h"
+#include "qdisc/stream.bpf.h"
 
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -102,14 +103,13 @@ static __always_inline long notify(__u32 kind, __u32 which) {
     return bpf_ringbuf_output(&notices, &notice, sizeof notice, 0);
 }
 
-/* Whether newcomers wait for each other. */
-static __always_inline int is_crowded(void) {
-    __u32 queue = XCO_QUEUE_NEWCOMERS;
+/* Whether more than so many bytes wait in a queue. */
+static __always_inline int holds(__u32 queue, __u64 bytes) {
     if (terms.paced) {
-        return waiting_bytes(queue) > terms.crowd_bytes;
+        return waiting_bytes(queue) > bytes;
     }
     struct xco_passage *passage = bpf_map_lookup_elem(&passages, &queue);
-    return passage && passage->entered - passage->left > terms.crowd_bytes;
+    return passage && passage->entered - passage->left > bytes;
 }
 
 /* Counts bytes to a host without a gate, and notifies once when it becomes large. */
@@ -120,7 +120,8 @@ static __always_inline void count_newcomer(struct xco_target *target, __u32 host
         target->bytes = 0;
     }
     target->bytes += bytes;
-    if (!target->wanted && (target->bytes >= terms.large_bytes || is_crowded())) {
+    if (!target->wanted &&
+        (target->bytes >= terms.large_bytes || holds(XCO_QUEUE_NEWCOMERS, terms.crowd_bytes))) {
         target->wanted = notify(XCO_NOTICE_WANTED, host) == 0;
     }
 }
@@ -139,17 +140,20 @@ static __always_inline __u32 queue_to(__u32 host, __u32 bytes) {
     return gate <= XCO_QUEUE_OUTSIDE + 1 ? gate - 1 : XCO_QUEUE_OUTSIDE;
 }
 
-/* Returns the queue of a packet; NO_QUEUE: it is small. */
+/* Returns the queue of a packet; NO_QUEUE: it is small. The end of a TCP stream waits behind its
+ * data: ahead of it, it would make TCP take all of that for lost. */
 static __always_inline __u32 queue_of(struct __sk_buff *skb) {
     struct packet packet;
     if (read_packet(skb, &packet) < 0 || packet.protocol == ETH_P_ARP) {
         return NO_QUEUE;
     }
-    if (skb->len - packet.offset < terms.small_bytes) {
+    int small = skb->len - packet.offset < terms.small_bytes;
+    if (small && !ends_stream(skb, &packet)) {
         return NO_QUEUE;
     }
     __u32 host = packet.to[0] & 1 ? NO_HOST : host_of(skb, &packet, TO); /* a group is not a host */
-    return host == NO_HOST ? XCO_QUEUE_OUTSIDE : queue_to(host, skb->wire_len);
+    __u32 queue = host == NO_HOST ? XCO_QUEUE_OUTSIDE : queue_to(host, skb->wire_len);
+    return small && !holds(queue, 0) ? NO_QUEUE : queue;
 }
 
 static __always_inline __u32 class_of(__u32 queue) {

@@ -145,7 +145,7 @@ static void drain(struct xco_gate *gate, uint64_t line_bps, int64_t patience_ns)
     bool empty = ask_root(gate, &root) != 1, tree = strcmp(root.kind, "htb") == 0;
     xco_batch_clear(&opening);
     for (unsigned k = 0; tree && k < XCO_GATES; k++) {
-        xco_tree_set_gate(&opening, &gate->tree, k, &(struct xco_opening){line_bps, 0, false});
+        xco_tree_set_gate(&opening, &gate->tree, k, &(struct xco_opening){.rate_bps = line_bps});
     }
     xco_gate_send(gate, &opening, NULL); // refused for those that do not exist
     while (patience_ns > 0 && !empty) {

@@ -11,6 +11,7 @@
 #define XCO_OUTSIDE XCO_ENTRIES_MAX        // the gate of destinations outside the topology
 #define XCO_GATES (XCO_ENTRIES_MAX + 1)    // gates per interface
 #define XCO_FLOWS 256                      // V2V flows per interface
+#define XCO_SLICE_LONGEST_NS 40000000      // a longer opening is no slice
 
 #define XCO_ROOT 0x7c010000u
 #define XCO_CLASS_CONTROL (XCO_ROOT | 1u)
@@ -36,13 +37,20 @@ struct xco_pair {
     struct in6_addr destination;
 };
 
-// A gate's setting: open at a rate, closed at 0. With `lasts_ns` above 0 it gets no more than it
-// can send in that time, so that a late closing (the kernel's lock was taken) lets nothing pass; 0:
-// it stays open. `goes_on`: it was open until now, and the backlog has used up its burst.
+// A gate's setting: open at a rate, closed at 0.
 struct xco_opening {
     uint64_t rate_bps;
+    // above 0: it gets no more than it can send in that time, so that a late closing (the kernel's
+    // lock was taken) lets nothing pass; 0: it stays open
     int64_t lasts_ns;
-    bool goes_on;
+    bool goes_on; // it was open until now, and the backlog has used up its burst
+    bool lasted;  // its last setting was an opening without an end
 };
+
+// Whether an opening has no end, or one that the kernel's buckets do not reach.
+static inline bool xco_lasts(const struct xco_opening *opening) {
+    return opening->rate_bps > 0 &&
+           (opening->lasts_ns <= 0 || opening->lasts_ns > XCO_SLICE_LONGEST_NS);
+}
 
 #endif

@@ -10,7 +10,6 @@
 #define ETHERNET 1u        // TC_LINKLAYER_ETHERNET: the kernel needs no table of costs
 #define TICK_NS 64u        // PSCHED_SHIFT 6: the unit of the kernel's bursts
 #define MAX_TICKS (1u << 28)
-#define CLASS_BURST_NS 1000000u // burst of a limited class; covers the lateness of its timer
 #define PROGRAM_PRIORITY 0x7c01u // of our BPF filters among others: late, after those that act
 #define FQ_PACKETS 65536u // most that may wait: the horizon limits them earlier
 #define QUANTA 2u          // frames that a class sends before the next one's turn
@@ -45,12 +44,12 @@ void xco_part_htb(struct xco_batch *batch, int interface, uint32_t parent, uint3
 }
 
 void xco_part_class(struct xco_batch *batch, const struct xco_tree *tree, uint32_t id,
-                    uint64_t rate_bps, uint32_t priority, uint16_t flags) {
+                    uint16_t flags, const struct xco_class *class) {
     struct tcmsg what = {.tcm_ifindex = tree->interface, .tcm_handle = id};
     what.tcm_parent = id & 0xffff0000u;
-    uint64_t rate = rate_bps / 8, least = 2ull * tree->frame_bytes;
-    uint64_t burst = rate / 1000000u * (CLASS_BURST_NS / 1000u);
-    struct tc_htb_opt options = {.prio = priority, .quantum = QUANTA * tree->frame_bytes};
+    uint64_t rate = class->rate_bps / 8, least = 2ull * tree->frame_bytes;
+    uint64_t burst = rate / 1000u * class->burst_ns / 1000000u;
+    struct tc_htb_opt options = {.prio = class->priority, .quantum = QUANTA * tree->frame_bytes};
     options.rate.rate = options.ceil.rate = old_rate(rate);
     options.rate.linklayer = options.ceil.linklayer = ETHERNET;
     options.buffer = options.cbuffer = ticks(burst < least ? least : burst, rate);

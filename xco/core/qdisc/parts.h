@@ -30,6 +30,13 @@ struct xco_bucket {
     uint32_t limit_bytes;
 };
 
+// A class of HTB. Its burst covers the lateness of its timer, and is at least two frames.
+struct xco_class {
+    uint64_t rate_bps;
+    uint64_t burst_ns; // as time at its rate
+    uint32_t priority;
+};
+
 // Flags of xco_part_class: change an existing class, or create it.
 #define XCO_CHANGE 0
 #define XCO_MAKE (NLM_F_CREATE | NLM_F_EXCL)
@@ -38,7 +45,7 @@ struct xco_bucket {
 void xco_part_htb(struct xco_batch *batch, int interface, uint32_t parent, uint32_t handle,
                   uint32_t otherwise);
 void xco_part_class(struct xco_batch *batch, const struct xco_tree *tree, uint32_t id,
-                    uint64_t rate_bps, uint32_t priority, uint16_t flags);
+                    uint16_t flags, const struct xco_class *class);
 void xco_part_fq(struct xco_batch *batch, int interface, uint32_t parent, uint32_t handle,
                  uint16_t flags);
 void xco_part_mq(struct xco_batch *batch, int interface, uint32_t handle, uint16_t flags);

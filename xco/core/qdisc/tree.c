@@ -25,15 +25,22 @@
 #define PRIORITY_NEWCOMERS_6 0xf001u
 
 #define TURN_NEWCOMERS 2u // among classes that all have a backlog
+#define TURN_GATES 3u
+#define BURST_NS 1000000u // of the classes beside the gates
 
 #define UNLIMITED_BPS 1000000000000u
+#define CUTTING_BPS 100000000000u // a bucket at this rate only cuts merged packets into frames
 #define CLOSED_BPS 1000000u // checks a closed gate twice a second
 #define CLOSED_MPU 65000u   // more than any bucket holds
 #define REFILL 1000u         // a slice's bucket is refilled at this part of its rate
 #define SLOWEST_BPS 8000u
 #define REFILL_LONG 400u     // the same for longer slices: the kernel limits a bucket's time
 #define SHORT_NS 12000000    // slices are 10 ms at most (controller/config.c)
-#define LONGEST_NS 40000000  // of a turn that continues while no other host wants its links
+
+static void add_class(struct xco_batch *batch, const struct xco_tree *tree, uint32_t id,
+                      uint64_t rate_bps, uint32_t priority) {
+    xco_part_class(batch, tree, id, XCO_MAKE, &(struct xco_class){rate_bps, BURST_NS, priority});
+}
 
 // Without a program: u32 filters separate small packets and newcomers.
 static void build_filters(struct xco_batch *batch, const struct xco_tree *tree) {
@@ -54,10 +61,10 @@ void xco_tree_build(struct xco_batch *batch, const struct xco_tree *tree) {
     xco_part_htb(batch, tree->interface, TC_H_ROOT, XCO_ROOT, CLASS_SMALL & 0xffffu);
     // limited as well: root of a container's user namespace may write any priority (socket(7)), and
     // devices like macvlan pass it on
-    xco_part_class(batch, tree, XCO_CLASS_CONTROL, tree->small_bps, 0, XCO_MAKE);
-    xco_part_class(batch, tree, CLASS_SMALL, tree->small_bps, 1, XCO_MAKE);
-    xco_part_class(batch, tree, CLASS_NEWCOMERS, tree->newcomer_bps, TURN_NEWCOMERS, XCO_MAKE);
-    xco_part_class(batch, tree, XCO_CLASS_KICK, UNLIMITED_BPS, 0, XCO_MAKE);
+    add_class(batch, tree, XCO_CLASS_CONTROL, tree->small_bps, 0);
+    add_class(batch, tree, CLASS_SMALL, tree->small_bps, 1);
+    add_class(batch, tree, CLASS_NEWCOMERS, tree->newcomer_bps, TURN_NEWCOMERS);
+    add_class(batch, tree, XCO_CLASS_KICK, UNLIMITED_BPS, 0);
     xco_part_fifo(batch, tree->interface, CLASS_NEWCOMERS, tree->newcomer_bytes);
     xco_part_fifo(batch, tree->interface, XCO_CLASS_KICK, 1);
     if (tree->classify == 0) {
@@ -98,7 +105,8 @@ const char *xco_tree_part(const struct xco_batch *batch, uint32_t place) {
 
 void xco_tree_set_newcomers(struct xco_batch *batch, const struct xco_tree *tree,
                             uint64_t rate_bps) {
-    xco_part_class(batch, tree, CLASS_NEWCOMERS, rate_bps, TURN_NEWCOMERS, XCO_CHANGE);
+    xco_part_class(batch, tree, CLASS_NEWCOMERS, XCO_CHANGE,
+                   &(struct xco_class){rate_bps, BURST_NS, TURN_NEWCOMERS});
 }
 
 static struct xco_bucket closed_bucket(const struct xco_tree *tree) {
@@ -113,7 +121,7 @@ static struct xco_bucket closed_bucket(const struct xco_tree *tree) {
 // Shares a gate among the interfaces that packets come from: no VM fills the common queue.
 static void add_sources(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate) {
     for (unsigned source = 0; source < XCO_SOURCES; source++) {
-        xco_part_class(batch, tree, CLASS_FLOW(gate, source), UNLIMITED_BPS, 0, XCO_MAKE);
+        add_class(batch, tree, CLASS_FLOW(gate, source), UNLIMITED_BPS, 0);
         xco_part_fifo(batch, tree->interface, CLASS_FLOW(gate, source), tree->queue_bytes);
     }
     xco_part_program(batch, tree->interface, SHARE(gate), tree->share, "xco_share", false);
@@ -123,7 +131,7 @@ void xco_tree_add_gate(struct xco_batch *batch, const struct xco_tree *tree, uns
     if (tree->paced) {
         return;
     }
-    xco_part_class(batch, tree, CLASS_GATE(gate), UNLIMITED_BPS, 3, XCO_MAKE);
+    add_class(batch, tree, CLASS_GATE(gate), UNLIMITED_BPS, TURN_GATES);
     struct xco_bucket closed = closed_bucket(tree);
     xco_part_bucket(batch, tree->interface, CLASS_GATE(gate), GATE(gate), NLM_F_CREATE, &closed);
     xco_part_htb(batch, tree->interface, GATE(gate) | 1u, SHARE(gate), 0);
@@ -163,7 +171,7 @@ void xco_tree_add_flow(struct xco_batch *batch, const struct xco_tree *tree, uns
     struct xco_key keys[8];
     struct xco_filter filter = {PRIORITY_FLOWS + flow, protocol_of(pair), keys, 0};
     filter.count = keys_of(pair, keys);
-    xco_part_class(batch, tree, CLASS_FLOW(gate, flow), UNLIMITED_BPS, 0, XCO_MAKE);
+    add_class(batch, tree, CLASS_FLOW(gate, flow), UNLIMITED_BPS, 0);
     xco_part_fifo(batch, tree->interface, CLASS_FLOW(gate, flow), tree->queue_bytes);
     xco_part_filter(batch, tree->interface, CLASS_FLOW(gate, flow), &filter);
     xco_part_filter(batch, tree->interface, CLASS_GATE(gate), &filter);
@@ -193,25 +201,56 @@ static uint64_t rate_on(uint64_t rate_bps, uint32_t burst_bytes, int64_t lasts_n
     return burst_bps < rate_bps / 2 ? rate_bps - burst_bps : rate_bps / 2;
 }
 
-void xco_tree_set_gate(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate,
-                       const struct xco_opening *opening) {
-    struct xco_bucket bucket = closed_bucket(tree);
+// Returns the bucket of a slice's gate: no more tokens than the slice has room for.
+static struct xco_bucket slice_bucket(const struct xco_tree *tree,
+                                      const struct xco_opening *opening) {
     const uint64_t rate_bps = opening->rate_bps;
     const int64_t lasts_ns = opening->lasts_ns;
+    uint64_t refill = rate_bps / (lasts_ns <= SHORT_NS ? REFILL : REFILL_LONG);
     uint32_t burst = volume(tree, rate_bps, tree->burst_ns);
-    if (rate_bps > 0 && lasts_ns > 0 && lasts_ns <= LONGEST_NS) {
-        uint64_t refill = rate_bps / (lasts_ns <= SHORT_NS ? REFILL : REFILL_LONG);
-        bucket.rate_bps = refill > SLOWEST_BPS ? refill : SLOWEST_BPS;
-        bucket.burst_bytes = volume(tree, rate_bps, (uint64_t)lasts_ns);
-        bucket.peak_bps = opening->goes_on ? rate_on(rate_bps, burst, lasts_ns) : rate_bps;
-        bucket.peak_bytes = burst;
-        bucket.mpu = 0;
-    } else if (rate_bps > 0) {
-        bucket.rate_bps = rate_bps;
-        bucket.burst_bytes = burst;
-        bucket.mpu = 0;
+    return (struct xco_bucket){
+        .rate_bps = refill > SLOWEST_BPS ? refill : SLOWEST_BPS,
+        .peak_bps = opening->goes_on ? rate_on(rate_bps, burst, lasts_ns) : rate_bps,
+        .peak_bytes = burst,
+        .burst_bytes = volume(tree, rate_bps, (uint64_t)lasts_ns),
+        .limit_bytes = tree->queue_bytes,
+    };
+}
+
+static struct xco_bucket cutting_bucket(const struct xco_tree *tree) {
+    return (struct xco_bucket){
+        .rate_bps = CUTTING_BPS,
+        .burst_bytes = 2 * tree->frame_bytes,
+        .limit_bytes = tree->queue_bytes,
+    };
+}
+
+static struct xco_bucket bucket_of(const struct xco_tree *tree, const struct xco_opening *opening) {
+    if (opening->rate_bps == 0) {
+        return closed_bucket(tree);
     }
-    xco_part_bucket(batch, tree->interface, CLASS_GATE(gate), GATE(gate), 0, &bucket);
+    return xco_lasts(opening) ? cutting_bucket(tree) : slice_bucket(tree, opening);
+}
+
+static void limit_gate(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate,
+                       uint64_t rate_bps, uint64_t burst_ns) {
+    xco_part_class(batch, tree, CLASS_GATE(gate), XCO_CHANGE,
+                   &(struct xco_class){rate_bps, burst_ns, TURN_GATES});
+}
+
+void xco_tree_set_gate(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate,
+                       const struct xco_opening *opening) {
+    const bool lasts = xco_lasts(opening);
+    if (lasts) { // before the bucket opens
+        limit_gate(batch, tree, gate, opening->rate_bps, tree->burst_ns);
+    }
+    if (!lasts || !opening->lasted) {
+        const struct xco_bucket bucket = bucket_of(tree, opening);
+        xco_part_bucket(batch, tree->interface, CLASS_GATE(gate), GATE(gate), 0, &bucket);
+    }
+    if (!lasts && opening->lasted) {
+        limit_gate(batch, tree, gate, UNLIMITED_BPS, BURST_NS);
+    }
 }
 
 static void ask(struct xco_batch *batch, uint16_t type, int interface, uint32_t parent,

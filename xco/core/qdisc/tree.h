@@ -14,7 +14,9 @@
 //
 // A gate is a token bucket that is closed by `mpu 65000`, so that no packet is affordable, and
 // opened by `mpu 0`, which also refills it. For a slice its peak is the rate, and its burst what
-// fits into the slice (docs/decisions/0027-gates-of-htb-and-tbf.md).
+// fits into the slice (docs/decisions/0027-gates-of-htb-and-tbf.md). A rate without an end is set at
+// the gate's class, which keeps its tokens at a change; the bucket then only cuts merged packets
+// into frames.
 #ifndef XCO_QDISC_TREE_H
 #define XCO_QDISC_TREE_H
 
@@ -45,7 +47,7 @@ void xco_tree_add_flow(struct xco_batch *batch, const struct xco_tree *tree, uns
 void xco_tree_remove_flow(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate,
                           unsigned flow, const struct xco_pair *pair);
 
-// Adds the request that sets a gate. With departure times no kernel object is a gate: none is added
+// Adds the requests that set a gate. With departure times no kernel object is a gate: none is added
 // or removed.
 void xco_tree_set_gate(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate,
                        const struct xco_opening *opening);

@@ -11,7 +11,6 @@
 #define IMPOSSIBLE 1.1           // of the capacity: no port sends that much
 #define BURST_BITS 1e6           // beside it: counters are not read at one instant
 #define NEWS 200u                // a change of this part of the capacity is worth a plan
-#define AIM_PERMILLE 990u        // given out; the rest empties the queue
 
 bool xco_ports_known(const struct xco_port_state *port, uint64_t now_ns) {
     return port->heard_ns != 0 && now_ns - port->heard_ns < SILENCE_NS;
@@ -58,21 +57,15 @@ static void keep(struct xco_port_state *state, const struct xco_port *now) {
     state->sent_then = state->sent_bytes;
 }
 
-static uint64_t aimed(const struct xco_control *core, uint64_t rate_bps) {
-    const uint32_t pace = core->settings.pace_permille;
-    const uint64_t permille = pace < AIM_PERMILLE ? pace : AIM_PERMILLE;
-    return rate_bps / 1000 * permille + rate_bps % 1000 * permille / 1000;
-}
-
 // Computes the budget again, and the rates with it if it changed by enough.
 static void settle(struct xco_control *core, uint64_t now_ns, uint32_t link) {
     struct xco_port_state *state = &core->ports[link];
     const uint64_t capacity = xco_network_capacity(&core->network, link);
-    const double aim = (double)aimed(core, 1000000) / 1e6;
+    const double aim = (double)core->settings.pace_permille / 1e3;
     const uint64_t shared = (uint64_t)xco_budget_shared(&state->budget, (double)capacity, aim);
     const uint64_t before = state->shared_bps;
     const uint64_t apart = shared > before ? shared - before : before - shared;
-    const bool whole = shared == aimed(core, capacity) && shared != before;
+    const bool whole = shared == xco_control_paced(core, capacity) && shared != before;
     if (apart >= capacity / NEWS || whole) {
         state->shared_bps = shared;
         xco_control_dirty(core, now_ns);
@@ -172,5 +165,5 @@ uint64_t xco_ports_left(const struct xco_control *core, uint32_t link, uint64_t 
     const struct xco_port_state *state = &core->ports[link];
     return xco_ports_known(state, now_ns) && state->shared_bps > 0
                ? state->shared_bps
-               : aimed(core, xco_network_capacity(&core->network, link));
+               : xco_control_paced(core, xco_network_capacity(&core->network, link));
 }

@@ -105,11 +105,16 @@ static void set_gates(struct xco_core *core, int64_t now_ns, struct list *list) 
             destination->empty_since_ns = XCO_NEVER;
             destination->look_ns = now_ns + core->config.poll_open_ns;
         }
-        const bool goes_on = rate == destination->applied_bps;
+        const struct xco_opening opening = {
+            .rate_bps = rate,
+            .lasts_ns = closes == XCO_NEVER ? 0 : closes - now_ns,
+            .goes_on = rate == destination->applied_bps,
+            .lasted = destination->lasts,
+        };
         destination->applied_bps = rate;
         destination->closes_ns = closes;
-        list->commands[list->count++] = (struct xco_command){
-            XCO_SET_GATE, gate, rate, closes == XCO_NEVER ? 0 : closes - now_ns, goes_on};
+        destination->lasts = xco_lasts(&opening);
+        list->commands[list->count++] = (struct xco_command){XCO_SET_GATE, gate, opening};
     }
 }
 

@@ -11,7 +11,7 @@
 #define XCO_COMMANDS (XCO_GATES + 4)
 
 enum xco_command_kind {
-    XCO_SET_GATE,      // gate `gate` to `rate_bps` for `lasts_ns`; 0: close; lasts 0: no end
+    XCO_SET_GATE,      // gate `gate` to `opening`
     XCO_SEND_REPORT,   // as xco_core_report writes it
     XCO_SEND_HELLO,
     XCO_SAY_FALLBACK,  // from now on gates are open at safe shares
@@ -21,9 +21,7 @@ enum xco_command_kind {
 struct xco_command {
     enum xco_command_kind kind;
     unsigned gate;
-    uint64_t rate_bps;
-    int64_t lasts_ns;
-    bool goes_on; // it was already open at this rate
+    struct xco_opening opening;
 };
 
 // When to decide again, and whether a gate's time depends on it.

@@ -168,6 +168,7 @@ void xco_core_remade(struct xco_core *core) {
     core->lost = false;
     for (unsigned gate = 0; gate < XCO_GATES; gate++) {
         core->destinations[gate].applied_bps = 0;
+        core->destinations[gate].lasts = false;
         core->destinations[gate].closes_ns = XCO_NEVER;
         core->destinations[gate].sent_bytes = core->destinations[gate].rate_since_bytes = 0;
         core->destinations[gate].leaves_bytes = 0;

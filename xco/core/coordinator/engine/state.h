@@ -48,6 +48,7 @@ struct xco_destination {
     struct xco_way way;
     uint64_t applied_bps; // the gate's setting; 0: closed
     int64_t closes_ns;    // end of its opening; XCO_NEVER: unknown
+    bool lasts;           // the gate's setting is an opening without an end
     uint32_t backlog_bytes;
     uint64_t sent_bytes;
     int64_t empty_since_ns; // XCO_NEVER: not empty, or not checked since it opened
