@@ -8,6 +8,7 @@
 #include "controller/engine/fallback.h"
 #include "controller/engine/outbox.h"
 #include "controller/engine/ports.h"
+#include "controller/engine/sources.h"
 
 // `hybrid` hands out what a link has left only if a flow gets this share of its host's rate: less
 // is not worth a directive.
@@ -209,14 +210,23 @@ static size_t tell_host(struct xco_control *core, uint32_t host, const struct xc
     return own;
 }
 
-void xco_rates_plan(struct xco_control *core, uint64_t now_ns) {
-    const size_t count = gather(core);
+// Sets the rates of the flows by the strategy and its law.
+static void set_rates(struct xco_control *core, uint64_t now_ns, size_t count) {
+    if (core->settings.strategy == XCO_GCC && core->settings.published) {
+        xco_sources_plan(core, now_ns, core->flows, count);
+        return;
+    }
     set_left(core, now_ns);
     if (core->settings.max_min || core->settings.strategy != XCO_BY_RATE) {
         xco_fill_max_min(&core->fill, &core->network, core->flows, count);
     } else {
         xco_fill_equal(&core->fill, &core->network, core->flows, count);
     }
+}
+
+void xco_rates_plan(struct xco_control *core, uint64_t now_ns) {
+    const size_t count = gather(core);
+    set_rates(core, now_ns, count);
     if (count > 0) {
         qsort(core->flows, count, sizeof *core->flows, by_source);
     }
