@@ -125,6 +125,13 @@ def test_marks_take_at_most_all_but_the_guaranteed_part(published: Port) -> None
     assert published.rates(0) == [pytest.approx(LEAST)]
 
 
+def test_more_marks_than_packets_take_no_more(published: Port) -> None:
+    published.run(100, 0)
+    published.counters.marks = 2**63
+    published.run(30, 0)
+    assert published.rates(0) == [pytest.approx(LEAST, rel=0.2)]
+
+
 def test_a_calm_period_gives_one_unit_back(published: Port) -> None:
     for _ in range(30):
         published.scene.report(0, SINK)
@@ -166,7 +173,7 @@ def test_a_source_of_ever_new_pairs_is_remembered_within_bounds(published: Port)
         assert sorted(granted) == sorted(destinations)
 
 
-def test_no_turns_are_taken_while_nobody_sends(published: Port) -> None:
+def test_no_turns_are_taken_while_no_host_sends(published: Port) -> None:
     scene = published.scene
     published.run(100, 0)
     scene.report(0)

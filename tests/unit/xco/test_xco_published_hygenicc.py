@@ -99,3 +99,20 @@ def reported(shim: ctypes.CDLL, publish: bool) -> Told:
 def test_a_receiver_reports_all_marks_and_still_makes_offers(shim: ctypes.CDLL) -> None:
     assert (reported(shim, True).marks, reported(shim, False).marks) == (900, 0)
     assert reported(shim, True).offer_bps == reported(shim, False).offer_bps > 0
+
+
+U64 = st.integers(0, 2**64 - 1)
+
+
+@given(st.lists(st.tuples(U64, U64, U64, U64), min_size=1, max_size=20))
+def test_no_message_stops_traffic_or_lets_it_exceed_the_line(
+    shim: ctypes.CDLL, messages: list[tuple[int, int, int, int]]
+) -> None:
+    peer, now = Peer(shim, 0, 3).publish(), NOW
+    peer.gate(now, 1)
+    for at, (packets, count, marks, offer) in enumerate(messages):
+        now += 10 * MS
+        peer.core.look(now, peer.gates[1], 10**6, at)
+        peer.take(now, 1, Told(0, packets, count, marks, offer))
+        peer.allow(now)
+        assert LEAST * LINE <= peer.rate(now, 1) <= LINE

@@ -108,8 +108,7 @@ static void notify(struct xco_control *core, uint64_t now_ns, const struct xco_f
     uint32_t path[XCO_PATH_MAX];
     const size_t length = xco_network_path(&core->network, flow->source, flow->destination, path);
     for (size_t i = 0; i < length; i++) {
-        const double marks =
-            (double)core->ports[path[i]].new_marks / (double)core->fill.load[path[i]];
+        const double marks = core->ports[path[i]].new_marks / (double)core->fill.load[path[i]];
         xco_source_notified(source, marks, now_ns, unit_bps, XCO_STEP_PERIOD_NS);
     }
 }

@@ -111,7 +111,7 @@ struct xco_port_state {
     uint64_t by_host_ns;     // when the host behind it last reported it; 0: never
     uint64_t sent_bytes;     // by coordinated hosts over the link, by their own counters
     uint64_t sent_then;      // the same at the last counters
-    uint64_t new_marks;      // since the last period of the published law ended
+    double new_marks;        // since the last period of the published law ended
     uint64_t shared_bps;     // what the rates were computed with; 0: nothing yet
 };
 
