@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +15,9 @@ from xco_counters_rig import GBPS, Counters
 
 from xco.laws import gcc
 from xco.laws.hygenicc import scale
+from xco.simulate.dumbbell.control import Period
+from xco.simulate.dumbbell.laws import PublishedGcc
+from xco.simulate.dumbbell.port import PACKET_BITS
 from xco.topology.shapes import star_topology
 
 TICK_NS = 1_953_125
@@ -100,6 +104,28 @@ def published(tmp_path: Path) -> Iterator[Port]:
     made = Port(tmp_path, "published")
     yield made
     made.scene.node.close()
+
+
+@given(st.lists(st.integers(0, 900), min_size=1, max_size=12), st.integers(1, 4))
+def test_the_engine_sets_the_rates_of_the_simulators_law(
+    tmp_path_factory: pytest.TempPathFactory, marks: list[int], senders: int
+) -> None:
+    """Time of the simulator is in periods; marks count in the period after their report."""
+    port = Port(tmp_path_factory.mktemp("port"), "published")
+    law = PublishedGcc(GBPS, senders, 1.0, UNIT, by_bytes=False)
+    for host in range(senders):
+        port.scene.report(host, SINK)
+    port.counters.run(10, used=0.5, coordinated=0.5)
+    every, nothing = np.ones(senders, np.bool_), np.zeros(senders)
+    for at, count in enumerate(marks):
+        port.counters.marks += count
+        port.counters.run(10, used=0.5, coordinated=0.5)
+        bits = count * PACKET_BITS
+        seen = Period(at + 1.0, 1.0, every, every * 1.0, nothing, nothing, 0.0, bits, 0.0)
+        expected = law.decide(seen)
+    port.scene.run_until(port.scene.now_ns + 11 * MS)
+    assert port.rates(*range(senders)) == pytest.approx(list(expected / GBPS), abs=1e-8)
+    port.scene.node.close()
 
 
 def test_a_newcomer_keeps_its_lead(published: Port) -> None:
