@@ -76,6 +76,11 @@ BENCHMARKS: Final = (
     Benchmark("xco.controller.scheduler", "--seconds 0.1 --hosts 256", judges=True),
     Benchmark("xco.controller.exchange", "--hosts 16 --count 100", judges=True),
     Benchmark("xco.controller.load", "--seconds 1 --hosts 16", judges=True),
+    Benchmark(
+        "xco.controller.load",
+        "--seconds 1 --hosts 4 --pairs 12",
+        "--pairs 64,256,1000 --repetitions 5 --json",
+    ),
     Benchmark("xco.controller.flood", "--hosts 16 --count 1000 --senders 1", judges=True),
     Benchmark("xco.gates.precision", "--seconds 1"),
     Benchmark("xco.gates.conformance", "--repetitions 1 --seconds 0.2"),

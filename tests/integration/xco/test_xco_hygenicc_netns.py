@@ -70,7 +70,10 @@ def flooding(xco: XcoRig, *hosts: FabricHost, rate_bps: int | None = None) -> It
 
 
 def shares(xco: XcoRig, *hosts: FabricHost, seconds: float = 1.0) -> list[float]:
-    """Return what arrives from each, as a share of the link."""
+    """Return what arrives from each, as a share of the link; a tenth of it may be of a later count.
+
+    Counts are published ten times a second.
+    """
     before, began = arrived(xco), time.monotonic()
     time.sleep(seconds)
     after, took = arrived(xco), time.monotonic() - began
@@ -105,7 +108,9 @@ def test_hosts_share_a_receiver_without_a_controller(xco: XcoRig) -> None:
     first, second, third = xco.fabric.senders[:3]
     with flooding(xco, first, second):
         eventually(all_open(xco, first, second, share=0.48))
-        assert shares(xco, first, second) == pytest.approx([0.48, 0.48], abs=0.06)
+        one, two = shares(xco, first, second)
+        assert one == pytest.approx(two, rel=0.1)
+        assert one + two > 1.5 * 2 * SAFE
         with flooding(xco, third):
             eventually(all_open(xco, first, second, third, share=0.32))
     found = seen(xco, receiver(xco))

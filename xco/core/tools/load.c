@@ -1,7 +1,8 @@
 // xco-load: simulates hosts of a running controller on loopback; writes its measurements as JSON.
 //
-// Usage: xco-load PORT PID KEYFILE DIGEST HOSTS HEARTBEAT_US SECONDS. All hosts share one socket:
-// the controller distinguishes them by their numbers. PID is the controller's, for its CPU time.
+// Usage: xco-load PORT PID KEYFILE DIGEST NODES_DIGEST HOSTS DESTINATIONS HEARTBEAT_US SECONDS. All
+// hosts share one socket: the controller distinguishes them by their numbers. PID is the
+// controller's, for its CPU time. Each host sends to so many DESTINATIONS; 0: hosts have roles.
 #include <arpa/inet.h>
 #include <inttypes.h>
 #include <sodium.h>
@@ -21,14 +22,22 @@
 #define SETTLE_NS UINT64_C(1500000000) // for joining, and for the start-up load to end
 #define CONTROL_BYTES 64
 #define SECOND UINT64_C(1000000000)
+#define PORT_NS UINT64_C(10000000) // between two reports of a port
+
+// A message that each host sends regularly.
+struct round {
+    uint64_t period_ns; // between two of any host
+    uint64_t due_ns;
+    uint32_t turn; // the host whose message is next
+};
 
 struct generator {
     struct xco_load load;
     int socket;
-    uint64_t period_ns; // between two regular reports of any host
-    uint64_t due_ns;
-    uint32_t turn; // the host whose regular report is next
-    uint64_t sent;
+    struct round reports;
+    struct round ports;
+    uint64_t sent; // of these, `sent_ports`
+    uint64_t sent_ports;
     uint64_t received;
     uint64_t lost; // could not be sent
     clockid_t cpu; // of the controller
@@ -64,31 +73,50 @@ static void flush(struct generator *generator, struct batch *batch) {
     batch->count = 0;
 }
 
-static void speak(struct generator *generator, struct batch *batch, uint32_t host) {
-    struct xco_message message;
+static void post(struct generator *generator, struct batch *batch,
+                 const struct xco_message *message) {
     const unsigned i = batch->count++;
-    const struct xco_load_instant at = instant();
-    xco_load_speak(&generator->load, host, &at, &message);
-    batch->vectors[i] = (struct iovec){batch->bytes[i], xco_load_encode(&message, batch->bytes[i])};
+    batch->vectors[i] = (struct iovec){batch->bytes[i], xco_load_encode(message, batch->bytes[i])};
     batch->messages[i].msg_hdr = (struct msghdr){.msg_iov = &batch->vectors[i], .msg_iovlen = 1};
     if (batch->count == BATCH) {
         flush(generator, batch);
     }
 }
 
-// Sends regular reports that are due, a batch at most; skips those that are too late.
-static void speak_in_turn(struct generator *generator, struct batch *batch) {
-    struct xco_load *load = &generator->load;
-    const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
-    for (uint32_t i = 0; i < BATCH && generator->due_ns <= now_ns; i++) {
-        if (load->hosts[generator->turn].role != XCO_LOAD_ASKER) {
-            speak(generator, batch, generator->turn);
-        }
-        generator->turn = (generator->turn + 1) % load->count;
-        generator->due_ns += generator->period_ns;
+static void speak(struct generator *generator, struct batch *batch, uint32_t host) {
+    struct xco_message message;
+    const struct xco_load_instant at = instant();
+    xco_load_speak(&generator->load, host, &at, &message);
+    post(generator, batch, &message);
+}
+
+static void speak_regularly(struct generator *generator, struct batch *batch, uint32_t host) {
+    if (generator->load.hosts[host].role != XCO_LOAD_ASKER) {
+        speak(generator, batch, host);
     }
-    if (generator->due_ns + generator->period_ns * load->count < now_ns) {
-        generator->due_ns = now_ns;
+}
+
+static void speak_port(struct generator *generator, struct batch *batch, uint32_t host) {
+    struct xco_message message;
+    const struct xco_load_instant at = instant();
+    if (xco_load_speak_port(&generator->load, host, &at, &message)) {
+        generator->sent_ports++;
+        post(generator, batch, &message);
+    }
+}
+
+// Sends messages of a round that are due, a batch at most; skips those that are too late.
+static void speak_in_turn(struct generator *generator, struct batch *batch, struct round *round,
+                          void (*one)(struct generator *, struct batch *, uint32_t)) {
+    const uint32_t hosts = generator->load.count;
+    const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+    for (uint32_t i = 0; i < BATCH && round->due_ns <= now_ns; i++) {
+        one(generator, batch, round->turn);
+        round->turn = (round->turn + 1) % hosts;
+        round->due_ns += round->period_ns;
+    }
+    if (round->due_ns + round->period_ns * hosts < now_ns) {
+        round->due_ns = now_ns;
     }
     flush(generator, batch);
 }
@@ -146,7 +174,8 @@ static void run(struct generator *generator, uint64_t until_ns) {
     struct batch batch = {.count = 0};
     while (clock_ns(CLOCK_MONOTONIC) < until_ns) {
         speak_of_askers(generator, &batch);
-        speak_in_turn(generator, &batch);
+        speak_in_turn(generator, &batch, &generator->reports, speak_regularly);
+        speak_in_turn(generator, &batch, &generator->ports, speak_port);
         for (int i = 0; i < MOST_HEARD && hear(generator, &batch); i++) {
         }
     }
@@ -176,19 +205,20 @@ static void measure(struct generator *generator, uint64_t seconds) {
     struct xco_load *load = &generator->load;
     run(generator, clock_ns(CLOCK_MONOTONIC) + SETTLE_NS);
     load->reactions = 0;
-    load->unanswered = generator->sent = generator->received = generator->lost = 0;
+    load->unanswered = generator->received = generator->lost = 0;
+    generator->sent = generator->sent_ports = 0;
     const uint64_t began_ns = clock_ns(CLOCK_MONOTONIC), cpu_ns = clock_ns(generator->cpu);
     run(generator, began_ns + seconds * SECOND);
     const uint64_t took_ns = clock_ns(CLOCK_MONOTONIC) - began_ns;
     const uint64_t used_ns = clock_ns(generator->cpu) - cpu_ns;
     qsort(load->reactions_ns, load->reactions, sizeof *load->reactions_ns, by_size);
     (void)printf("{\"seconds\": %.6f, \"cpu_seconds\": %.6f, \"joined\": %" PRIu32
-                 ", \"sent\": %" PRIu64 ", \"received\": %" PRIu64 ", \"lost\": %" PRIu64
-                 ", \"answers\": %zu, \"unanswered\": %" PRIu64
+                 ", \"sent\": %" PRIu64 ", \"sent_ports\": %" PRIu64 ", \"received\": %" PRIu64
+                 ", \"lost\": %" PRIu64 ", \"answers\": %zu, \"unanswered\": %" PRIu64
                  ", \"p50_us\": %.1f, \"p99_us\": %.1f}\n",
                  (double)took_ns / 1e9, (double)used_ns / 1e9, joined(load), generator->sent,
-                 generator->received, generator->lost, load->reactions, load->unanswered,
-                 percentile_us(load, 500), percentile_us(load, 990));
+                 generator->sent_ports, generator->received, generator->lost, load->reactions,
+                 load->unanswered, percentile_us(load, 500), percentile_us(load, 990));
 }
 
 static bool open_socket(struct generator *generator, const char *port) {
@@ -203,26 +233,39 @@ static bool open_socket(struct generator *generator, const char *port) {
            connect(generator->socket, (const struct sockaddr *)&address, sizeof address) == 0;
 }
 
-static bool open_all(struct generator *generator, char **argv) {
-    struct xco_load *load = &generator->load;
-    const uint32_t hosts = (uint32_t)strtoul(argv[5], NULL, 10);
-    if (hosts == 0 || hosts >= XCO_HOSTS_MAX ||
-        !xco_load_init(load, hosts, clock_ns(CLOCK_REALTIME)) ||
-        sodium_hex2bin(load->digest, XCO_DIGEST_BYTES, argv[4], strlen(argv[4]), NULL, NULL,
-                       NULL) != 0) {
+static bool read_digest(uint8_t digest[XCO_DIGEST_BYTES], const char *hex) {
+    return sodium_hex2bin(digest, XCO_DIGEST_BYTES, hex, strlen(hex), NULL, NULL, NULL) == 0;
+}
+
+static struct round begun(uint64_t all_ns, uint32_t hosts) {
+    return (struct round){.period_ns = all_ns / hosts, .due_ns = clock_ns(CLOCK_MONOTONIC)};
+}
+
+static bool open_hosts(struct generator *generator, char **argv) {
+    const uint32_t hosts = (uint32_t)strtoul(argv[6], NULL, 10);
+    const uint32_t destinations = (uint32_t)strtoul(argv[7], NULL, 10);
+    if (hosts == 0 || hosts >= XCO_HOSTS_MAX || destinations >= hosts ||
+        destinations > XCO_ENTRIES_MAX ||
+        !xco_load_init(&generator->load, hosts, destinations, clock_ns(CLOCK_REALTIME))) {
         return false;
     }
-    generator->period_ns = strtoull(argv[6], NULL, 10) * 1000 / hosts;
-    generator->due_ns = clock_ns(CLOCK_MONOTONIC);
-    return generator->period_ns > 0 && xco_load_wire_open(argv[3], hosts) &&
-           open_socket(generator, argv[1]) &&
+    generator->reports = begun(strtoull(argv[8], NULL, 10) * 1000, hosts);
+    generator->ports = begun(PORT_NS, hosts);
+    return generator->reports.period_ns > 0 && xco_load_wire_open(argv[3], hosts);
+}
+
+static bool open_all(struct generator *generator, char **argv) {
+    struct xco_load *load = &generator->load;
+    return open_hosts(generator, argv) && read_digest(load->digest, argv[4]) &&
+           read_digest(load->nodes_digest, argv[5]) && open_socket(generator, argv[1]) &&
            clock_getcpuclockid((pid_t)strtol(argv[2], NULL, 10), &generator->cpu) == 0;
 }
 
 int main(int argc, char **argv) {
-    if (argc != 8) {
+    if (argc != 10) {
         (void)fprintf(stderr,
-                      "usage: xco-load PORT PID KEYFILE DIGEST HOSTS HEARTBEAT_US SECONDS\n");
+                      "usage: xco-load PORT PID KEYFILE DIGEST NODES_DIGEST HOSTS DESTINATIONS "
+                      "HEARTBEAT_US SECONDS\n");
         return 2;
     }
     struct generator generator = {.socket = -1};
@@ -230,7 +273,7 @@ int main(int argc, char **argv) {
         (void)fprintf(stderr, "xco-load: bad argument, or no memory, key, socket or controller\n");
         return 1;
     }
-    measure(&generator, strtoull(argv[7], NULL, 10));
+    measure(&generator, strtoull(argv[9], NULL, 10));
     (void)close(generator.socket);
     xco_load_free(&generator.load);
     return 0;

@@ -210,26 +210,27 @@ static size_t tell_host(struct xco_control *core, uint32_t host, const struct xc
     return own;
 }
 
-// Sets the rates of the flows by the strategy and its law.
+// Sets the rates of the flows by the strategy and its law; they are in the order of their sources
+// before and after.
 static void set_rates(struct xco_control *core, uint64_t now_ns, size_t count) {
     if (core->settings.strategy == XCO_GCC && core->settings.published) {
         xco_sources_plan(core, now_ns, core->flows, count);
         return;
     }
     set_left(core, now_ns);
-    if (core->settings.max_min || core->settings.strategy != XCO_BY_RATE) {
-        xco_fill_max_min(&core->fill, &core->network, core->flows, count);
-    } else {
+    if (!core->settings.max_min && core->settings.strategy == XCO_BY_RATE) {
         xco_fill_equal(&core->fill, &core->network, core->flows, count);
+        return;
+    }
+    xco_fill_max_min(&core->fill, &core->network, core->flows, count);
+    if (count > 0) {
+        qsort(core->flows, count, sizeof *core->flows, by_source);
     }
 }
 
 void xco_rates_plan(struct xco_control *core, uint64_t now_ns) {
     const size_t count = gather(core);
     set_rates(core, now_ns, count);
-    if (count > 0) {
-        qsort(core->flows, count, sizeof *core->flows, by_source);
-    }
     size_t told = 0;
     for (uint32_t host = 0; host < core->network.hosts && !core->failed; host++) {
         if (is_planned(core->peers[host])) {

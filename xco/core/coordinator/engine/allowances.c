@@ -7,9 +7,7 @@
 
 #define WAITED_NS 20000000 // a gate that was empty for less counts as one where something waits
 #define GUARANTEED 20u     // of the safe share, one part is certain, whatever others say
-#define NEWS 64u // a change by this part is worth setting a gate, which fills its bucket
-#define RAISE_NS 50000000 // between small rises
-#define LARGE 4u // a rise by this part is not small
+#define NEWS 200u // a change by this part is worth setting a gate
 
 // The destinations of one host, by gate.
 struct plan {
@@ -87,23 +85,14 @@ static uint64_t wanted(struct plan *plan, const struct xco_peers *peers,
     return most(1, least(least(level, line), plan->fresh[at] ? marked(peers, peer) : line));
 }
 
-static bool is_news(const struct xco_destination *destination, uint64_t rate_bps, int64_t now_ns) {
+static bool is_news(const struct xco_destination *destination, uint64_t rate_bps) {
     const uint64_t before = destination->allowed_bps;
-    if (rate_bps == 0 || before == 0) {
-        return rate_bps != before;
-    }
-    if (rate_bps < before) {
-        return before - rate_bps > before / NEWS;
-    }
-    const uint64_t rise = rate_bps - before;
-    return rise > before / LARGE ||
-           (rise > before / NEWS && now_ns - destination->raised_ns >= RAISE_NS);
+    const uint64_t apart = rate_bps > before ? rate_bps - before : before - rate_bps;
+    return apart > before / NEWS || (rate_bps == 0) != (before == 0);
 }
 
-static void allow(struct xco_destination *destination, uint64_t rate_bps, int64_t now_ns) {
-    if (is_news(destination, rate_bps, now_ns)) {
-        const bool rises = rate_bps > destination->allowed_bps;
-        destination->raised_ns = rises ? now_ns : destination->raised_ns;
+static void allow(struct xco_destination *destination, uint64_t rate_bps) {
+    if (is_news(destination, rate_bps)) {
         destination->allowed_bps = rate_bps;
     }
 }
@@ -122,7 +111,7 @@ void xco_allowances_set(struct xco_peers *peers, struct xco_core *core, int64_t 
         struct xco_destination *destination = &core->destinations[plan.gates[at]];
         struct xco_peer *peer = &peers->list[destination->host];
         peer->wants_bps = wanted(&plan, peers, peer, at);
-        allow(destination, plan.fresh[at] ? least(plan.caps_bps[at], level) : 0, now_ns);
+        allow(destination, plan.fresh[at] ? least(plan.caps_bps[at], level) : 0);
     }
 }
 

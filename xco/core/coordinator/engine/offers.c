@@ -9,10 +9,9 @@
 #define LONGEST_NS 1000000000  // a longer period tells nothing: begin again
 #define TRAFFIC_PACKETS 3u     // that arrive in a period: fewer are messages, or need no offer
 #define OWN_SHARE 0.8          // of the port in use, from which on marks are its own
-#define SMOOTHING_S 0.02       // time constant of what arrives from a host
-#define RELEASE_S 0.1          // time constant with which a share that is not used is released
-#define AIM 0.99               // given out; the rest empties the queue
-#define MESSAGES_BPS 150000u   // of each sender, past its gate
+#define SMOOTHING_S 0.01       // time constant of what arrives from a host
+#define AIM 1.0                // given out: gates open at a little less, which empties the queue
+#define MESSAGES_BPS 100000u   // of each sender, past its gate
 #define DRAINING_AIM 0.95 // while the queue stands: gates let a little more pass than they should
 #define NEWS 200 // a change by this part of the port is worth new offers
 #define GROWTH(rate) ((rate) + (rate) / 8) // what a sender that nothing holds back is given
@@ -44,8 +43,6 @@ static void note(struct xco_peer *peer, int64_t now_ns, const struct xco_arrived
     const double weight = 1.0 - exp(-seconds / SMOOTHING_S);
     peer->between_marks += own_marks ? 0 : now->marks - peer->seen.marks;
     peer->arriving_bps = (uint64_t)(known_bps + weight * (rate_bps - known_bps));
-    peer->used_bps =
-        most(peer->arriving_bps, (uint64_t)((double)peer->used_bps * exp(-seconds / RELEASE_S)));
     peer->arrived_ns = packets >= TRAFFIC_PACKETS ? now_ns : peer->arrived_ns;
     peer->seen = *now;
 }
@@ -95,7 +92,7 @@ static uint64_t demand(const struct xco_peers *peers, size_t host, int64_t now_n
     if (peer->arrived_ns == 0 || now_ns - peer->arrived_ns >= XCO_PEER_ACTIVE_NS) {
         return 0;
     }
-    const uint64_t wanted = wants > 0 ? wants : GROWTH(peer->used_bps);
+    const uint64_t wanted = wants > 0 ? wants : GROWTH(peer->arriving_bps);
     return most(1, least(wanted, peers->config.port_bps));
 }
 
@@ -123,7 +120,7 @@ static void offer_all(struct xco_peers *peers, int64_t now_ns, int64_t silence_n
 static void begin(struct xco_peers *peers, int64_t now_ns, const struct xco_arrived *arrived) {
     for (size_t host = 0; host < peers->count; host++) {
         peers->list[host].seen = arrived[host];
-        peers->list[host].arriving_bps = peers->list[host].used_bps = 0;
+        peers->list[host].arriving_bps = 0;
     }
     peers->all = sum(arrived, peers->count + 1);
     peers->counted_ns = now_ns;

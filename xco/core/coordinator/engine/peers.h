@@ -30,7 +30,6 @@ struct xco_peer {
     struct xco_arrived seen; // at the last look
     uint64_t between_marks;  // of its packets, but for those that the own port explains
     uint64_t arriving_bps;   // smoothed
-    uint64_t used_bps;       // the most of that lately
     uint64_t offer_bps;      // what it may send; 0: no offer
     int64_t arrived_ns;      // when traffic last arrived; 0: never
     // as a destination

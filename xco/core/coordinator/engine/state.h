@@ -62,7 +62,6 @@ struct xco_destination {
     uint64_t rate_since_bytes;
     uint64_t rate_bps;
     uint64_t allowed_bps; // without a controller, by what other hosts offer; 0: the safe share
-    int64_t raised_ns;    // when that last rose
 };
 
 // A directive in the host's time.
