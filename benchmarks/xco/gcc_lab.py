@@ -19,7 +19,7 @@ from typing import Any, Final
 from rich.console import Console
 
 from benchmarks.xco.gcc_summary import Case, Row, summaries, table
-from benchmarks.xco.gcc_ways import WAYS, LabWay, available, enter
+from benchmarks.xco.gcc_ways import DEFAULT, WAYS, LabWay, available, enter
 from benchmarks.xco.phases import Load, run
 from benchmarks.xco.phases_judged import Figures, judge
 from benchmarks.xco.rig import XcoRig, rig
@@ -82,7 +82,7 @@ def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         help="numbers of elephants beside the tagged one (3,7,15)",
     )
     parser.add_argument("--others", type=names(("udp", "tcp")), default=["udp", "tcp"])
-    parser.add_argument("--ways", type=names(tuple(WAYS)), default=list(WAYS))
+    parser.add_argument("--ways", type=names(tuple(WAYS)), default=list(DEFAULT))
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--phase", type=float, default=3.0, help="seconds of each phase (3)")
     parser.add_argument(

@@ -32,6 +32,8 @@ class LabWay:
     """Whether the hosts' TCP uses ECN."""
     congestion: str | None = None
     """Congestion control of the hosts' TCP; None is CUBIC."""
+    published: bool = False
+    """Whether the strategy follows its published law."""
     static: bool = False
     """Whether each host is held to an equal share at all times."""
 
@@ -47,8 +49,14 @@ WAYS: Final = {
         LabWay("timeslice", "xco's timeslices", "timeslice"),
         LabWay("gcc", "xco's budgets of ports, by marks (SDN-GCC)", "gcc", marks=True),
         LabWay("hygenicc", "xco's rates by marks alone (HyGenICC)", "hygenicc", marks=True),
+        LabWay("gcc-published", "SDN-GCC as published", "gcc", marks=True, published=True),
+        LabWay(
+            "hygenicc-published", "HyGenICC as published", "hygenicc", marks=True, published=True
+        ),
     )
 }
+DEFAULT: Final = tuple(name for name, way in WAYS.items() if not way.published)
+"""Those that are measured unless others are asked for."""
 
 
 def lacks(way: LabWay) -> str | None:
@@ -77,7 +85,10 @@ def settings(way: LabWay) -> Settings:
     """Return the settings of controller and coordinators; only slices need the lab's own pace."""
     sliced = way.strategy == "timeslice"
     lab = {key: value for key, value in LAB.coordinator.items() if sliced or key != "pace"}
-    return Settings(LAB.controller, lab | ({"marks": "hide"} if way.marks else {}))
+    law = {"law": "published"} if way.published else {}
+    controller = {**LAB.controller, **(law if way.strategy == "gcc" else {})}
+    coordinator = lab | ({"marks": "hide"} if way.marks else {})
+    return Settings(controller, coordinator | (law if way.strategy == "hygenicc" else {}))
 
 
 def enter(xco: XcoRig, way: LabWay, senders: int) -> None:

@@ -197,14 +197,15 @@ class XcoRig:
         """Return the counters of a host's coordinator, as published."""
         return self._read(self.coordinator_config(host).statistics).values
 
-    def controller_config(self, way: Way = "timeslice") -> ControllerConfig:
-        """Return the controller's settings."""
+    def controller_config(self, way: Way | None = None) -> ControllerConfig:
+        """Return the controller's settings, by default those of the way in force."""
+        chosen = way or self._way
         raw = {
             "topology": "topology.toml",
             "key": "key",
             "listen": f"{CONTROLLER_ADDRESS}:{PORT}",
             "run_dir": str(self._folder),
-            "strategy": "timeslice" if way == "uncoordinated" else way,
+            "strategy": "timeslice" if chosen in {"uncoordinated", "hygenicc"} else chosen,
         } | dict(self.settings.controller)
         table = msgspec.convert(raw, ControllerTable)
         return controller_checked(table, {}, self._folder / "xco.toml")

@@ -45,6 +45,11 @@ class Peer:
         self.gates: dict[int, int] = {}
         self._sequences = itertools.count(1)
 
+    def publish(self) -> "Peer":
+        """Follow the published law from now on."""
+        self.shim.shim_publish(self._peers)
+        return self
+
     def take(
         self, now: int, sender: int, told: Told, sequence: int | None = None, digest: int = 0
     ) -> int:

@@ -18,6 +18,10 @@ struct xco_peers *shim_peers(uint16_t host, uint64_t line_bps, uint64_t port_bps
     return peers;
 }
 
+void shim_publish(struct xco_peers *peers) {
+    peers->config.published = true;
+}
+
 void shim_peers_free(struct xco_peers *peers) {
     free(peers->list);
     free(peers->demands_bps);

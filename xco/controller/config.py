@@ -31,6 +31,7 @@ FORM: Final = Format(
         "lease": 'a directory that both controllers see, or "postgresql+psycopg://..."',
         "strategy": '"timeslice", "rate", "hybrid" or "gcc"',
         "policy": '"published" or "fair"',
+        "law": '"fair" or "published"',
         "pace": "a share from 0.001 to 1, such as 0.98",
         "realtime": "a priority of 1 to 99, or 0 for ordinary scheduling",
         "metrics": 'an address and a port, such as "127.0.0.1:9412", or "" for none',
@@ -59,6 +60,7 @@ class ControllerTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     metrics: str = ""
     strategy: Literal["timeslice", "rate", "hybrid", "gcc"] = "timeslice"
     policy: Literal["published", "fair"] = "fair"
+    law: Literal["fair", "published"] = "fair"
     max_min: bool = False
     on_demand: bool = False
     slice: Duration = "2ms"
@@ -130,6 +132,8 @@ class ControllerConfig(Places):
     metrics: tuple[str, int] | None
     strategy: Strategy
     policy: int
+    published: bool
+    """Whether `gcc` follows its published law."""
     max_min: bool
     on_demand: bool
     durations_ns: Mapping[str, int]
@@ -173,6 +177,7 @@ def checked(table: ControllerTable, weights: Mapping[str, int], path: Path) -> C
     """
     durations = {key: _duration_ns(table, key, path) for key in DURATIONS}
     check_times(durations, path)
+    _check_law(table, path)
     return ControllerConfig(
         topology=path.parent / table.topology,
         listen=_endpoint(table.listen, "listen", path),
@@ -182,6 +187,7 @@ def checked(table: ControllerTable, weights: Mapping[str, int], path: Path) -> C
         metrics=_endpoint(table.metrics, "metrics", path) if table.metrics else None,
         strategy=Strategy[table.strategy.upper()],
         policy=POLICIES.index(table.policy),
+        published=table.law == "published",
         max_min=table.max_min,
         on_demand=table.on_demand,
         durations_ns=durations,
@@ -209,6 +215,13 @@ def check_times(durations_ns: Mapping[str, int], path: Path) -> None:
     _at_least("heartbeat", times["heartbeat"], 100_000, path)
     _at_least("silence", times["silence"], 3 * times["heartbeat"], path)
     _at_least("drop", times["drop"], times["silence"], path)
+
+
+def _check_law(table: ControllerTable, path: Path) -> None:
+    if table.law == "published" and table.strategy != "gcc":
+        problem = f'"published" needs "gcc", and controller.strategy is "{table.strategy}"'
+        fix = 'write controller.strategy = "gcc", or controller.law = "fair"'
+        raise ConfigError(str(path), "controller.law", problem, fix)
 
 
 def _at_least(key: str, value_ns: int, least_ns: int, path: Path) -> None:

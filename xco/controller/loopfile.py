@@ -86,6 +86,7 @@ def _settings(config: ControllerConfig, epoch: int) -> Iterator[str]:
     yield f"realtime {config.realtime}"
     yield f"strategy {config.strategy.value}"
     yield f"policy {config.policy}"
+    yield f"published {config.published:d}"
     yield f"max_min {config.max_min:d}"
     yield f"on_demand {config.on_demand:d}"
     yield f"pace_permille {config.pace_permille}"

@@ -31,6 +31,7 @@ _FORM: Final = Format(
         "topology": "the path of the topology's file, the same as the controller's",
         "key_file": "the path of a file of 32 bytes, the same as the controller's",
         "controllers": 'a list of 1 to 4, such as ["10.0.0.7:7400", "[fd00::7]:7400"]',
+        "law": '"fair" or "published"',
         "peer_port": "a UDP port from 1 to 65535, such as 7401",
         "small_packets": "a power of two from 64 to 32768 bytes, such as 128",
         "bypass_share": "a share of the link above 0 and at most 0.5",
@@ -77,6 +78,8 @@ class CoordinatorTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     fallback: Literal["safe", "open", "hygenicc"] = "safe"
     """Without a controller: shares that cannot congest a link, the full line rate, or rates that
     the hosts agree on."""
+    law: Literal["fair", "published"] = "fair"
+    """How hosts agree on rates with `hygenicc`; the published law is there for comparisons."""
     peer_port: Annotated[int, msgspec.Meta(ge=1, le=65535)] = 7401
     """UDP port of the hosts' messages to each other, with `hygenicc`."""
     newcomer_queue: str = "256KB"
@@ -226,6 +229,10 @@ def _check_fallback(table: CoordinatorTable, topology: Topology, file: str) -> N
     if alone and table.marks == "off":
         problem = '"hygenicc" needs what arrives from each host, and coordinator.marks is "off"'
         raise ConfigError(file, f"{_TABLE}.fallback", problem, 'write coordinator.marks = "hide"')
+    if table.law == "published" and not alone:
+        problem = f'"published" needs "hygenicc", and coordinator.fallback is "{table.fallback}"'
+        fix = f'write {_TABLE}.fallback = "hygenicc", or {_TABLE}.law = "fair"'
+        raise ConfigError(file, f"{_TABLE}.law", problem, fix)
     nowhere = [host.name for host in topology.hosts if not host.addresses]
     if alone and nowhere:
         problem = f'"hygenicc" needs an address of each host, and {nowhere[0]} has none'
@@ -305,6 +312,7 @@ def _peers(config: CoordinatorConfig) -> Iterator[str]:
     yield "hygenicc 1"
     yield f"hosts {len(topology.hosts)}"
     yield f"peer_port {config.table.peer_port}"
+    yield f"published {int(config.table.law == 'published')}"
     yield f"port_bps {topology.host_rate_bps(config.host)}"
     for index, host in enumerate(topology.hosts):
         if index != config.host:

@@ -79,6 +79,13 @@ def test_the_loop_file_says_it_in_the_loops_words(tmp_path: Path) -> None:
     assert lines.index("hosts 2") < lines.index("link 0 2 1000000000")
 
 
+@pytest.mark.parametrize(("law", "line"), [("published", "published 1"), ("fair", "published 0")])
+def test_the_loop_is_told_the_law_of_gcc(tmp_path: Path, law: str, line: str) -> None:
+    text = WHOLE.replace('"hybrid"', '"gcc"').replace("max_min", f'law = "{law}"\nmax_min')
+    config = load_controller_config(written(tmp_path, text))
+    assert line in loop_text(config, star_topology(2, "1Gbps"), epoch=7).splitlines()
+
+
 def test_a_weight_without_a_host_is_named(tmp_path: Path) -> None:
     config = load_controller_config(written(tmp_path, WHOLE))
     with pytest.raises(ConfigError, match=r"weight\.h2: no such host"):
@@ -101,6 +108,11 @@ def test_a_weight_without_a_host_is_named(tmp_path: Path) -> None:
         ('topology = "t"\nsilence = "20ms"', r"controller\.silence: .*at least 30ms"),
         ('topology = "t"\ndrop = "40ms"', r"controller\.drop: .*at least 50ms"),
         ('topology = "t"\nstrategy = "best"', r"controller\.strategy: .*timeslice"),
+        (
+            'topology = "t"\nlaw = "published"',
+            r'controller\.law: "published" needs "gcc", .*"timeslice" .*strategy = "gcc", or',
+        ),
+        ('topology = "t"\nlaw = "just"', r'controller\.law: .*"fair" or "published"'),
         ('topology = "t"\npace = 1.5', r"controller\.pace"),
         ('topology = "t"\nrealtime = 100', r"controller\.realtime"),
         ('topology = "t"\n[weight]\nh1 = 0', "weight: .*1 to 1000000"),

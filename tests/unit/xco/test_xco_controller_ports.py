@@ -4,7 +4,6 @@ import ctypes
 import struct
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -12,68 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from xco_controller_rig import MASTER, Node, node_library
 from xco_controller_scenes import EPOCH, MS, Scene, loop_file
+from xco_counters_rig import GBPS, Counters
 
 from xco.laws.budget import DEFAULT, Budget, PortPeriod, observed, shared_bps
 from xco.protocol.keys import derive
-from xco.protocol.messages import Flag, Header, Mode, Port, PortCounts, Report, Status, Waiting
+from xco.protocol.messages import Flag, Header, Mode, Port, Report, Status, Waiting
 from xco.protocol.wire import AGENT, Welcome, authenticated, encode
 from xco.topology.shapes import dumbbell, star_topology
 
-GBPS = 10**9
 AIM, SWITCH, SINK = 0.98, 4, 3
-PACKET = 1500
 SETTINGS: dict[str, object] = {"strategy": "gcc", "pace": AIM, "silence": "30s", "drop": "60s"}
 """Hosts are not taken for silent."""
-
-
-class Counters:
-    """Counters of one port, and the messages that carry them."""
-
-    def __init__(self, scene: Scene, source: int, target: int, reporter: int) -> None:
-        self.scene, self.ends, self.reporter = scene, (source, target), reporter
-        self.bytes = self.coordinated = self.marks = self.drops = 0
-        self.sequences = count(10**6)
-        self.epoch, self.digest = EPOCH, scene.topology.nodes_digest()
-
-    def run(
-        self,
-        milliseconds: int,
-        used: float,
-        coordinated: float,
-        *,
-        marked: float = 0.0,
-        drops: int = 0,
-        period_ms: int = 10,
-    ) -> None:
-        """Let time pass while a share of 1 Gb/s leaves the port, with a report each period."""
-        for _ in range(milliseconds // period_ms):
-            self.scene.run_until(self.scene.now_ns + period_ms * MS)
-            self.bytes += round(used * GBPS / 8000 * period_ms)
-            self.coordinated += round(coordinated * GBPS / 8000 * period_ms)
-            self.marks += round(marked * used * GBPS / 8000 * period_ms / PACKET)
-            self.drops += drops
-            self.send()
-
-    def message(self) -> Port:
-        known = self.coordinated if self.reporter != AGENT else 0
-        counts = PortCounts(
-            *self.ends,
-            self.scene.now_ns,
-            self.bytes // PACKET,
-            self.bytes,
-            self.marks,
-            self.drops,
-            0,
-            known,
-        )
-        if self.reporter == AGENT:
-            header = Header(AGENT, self.epoch, next(self.sequences), self.scene.now_ns)
-        else:
-            header = self.scene.hosts[self.reporter].header(self.scene.now_ns)
-        return Port(header, self.digest, (counts,))
-
-    def send(self) -> None:
-        self.scene.say(self.message())
 
 
 @pytest.fixture

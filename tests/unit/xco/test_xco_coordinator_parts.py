@@ -247,6 +247,15 @@ def test_a_host_needs_no_controller_with_hygenicc(
     assert "controller " not in text
 
 
+@pytest.mark.parametrize(("law", "line"), [("published", "published 1"), ("fair", "published 0")])
+def test_the_loop_is_told_the_law_of_hygenicc(
+    shim: ctypes.CDLL, table: dict[str, object], law: str, line: str
+) -> None:
+    text = plain(checked(table | ALONE | {"law": law}))
+    assert read(shim, text)[0] == ""
+    assert line in text.split("\n")
+
+
 @pytest.mark.parametrize("key", ["hosts", "peer_port", "port_bps"])
 def test_a_host_without_a_controller_needs_to_know_the_others(
     shim: ctypes.CDLL, table: dict[str, object], key: str
@@ -291,6 +300,8 @@ def test_keys_for_all_hosts_are_needed_with_hygenicc(
         ("controllers", [], "there is none (write a list of 1 to 4"),
         ("fallback", "hygenicc", 'coordinator.marks is "off" (write coordinator.marks = "hide")'),
         ("fallback", "none", 'write "safe", "open" or "hygenicc"'),
+        ("law", "published", '"safe" (write coordinator.fallback = "hygenicc", or coordinator.law'),
+        ("law", "just", 'write "fair" or "published"'),
         ("peer_port", 0, "from 1 to 65535"),
         ("bypass_share", 0.9, "<= 0.5"),
         ("gaurd", "1us", "no such key (did you mean guard?)"),

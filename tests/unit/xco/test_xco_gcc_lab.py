@@ -8,7 +8,7 @@ import pytest
 from benchmarks.demo import gcc as demo
 from benchmarks.xco.gcc_lab import cases, controlled, options
 from benchmarks.xco.gcc_summary import Case, Row, Summary, spread, summaries, table, text
-from benchmarks.xco.gcc_ways import WAYS, LabWay, lacks, settings
+from benchmarks.xco.gcc_ways import DEFAULT, WAYS, LabWay, lacks, settings
 from benchmarks.xco.phases import Recording, Sample
 from benchmarks.xco.phases_judged import Figures, ideal_mbps, judge, judge_mice
 from benchmarks.xco.rig import topology_text
@@ -129,6 +129,16 @@ def test_hosts_count_marks_only_where_the_port_marks() -> None:
     assert "marks" not in settings(WAYS["rate"]).coordinator
 
 
+def test_each_program_is_told_its_published_law() -> None:
+    laws = {
+        name: (settings(way).controller.get("law"), settings(way).coordinator.get("law"))
+        for name, way in WAYS.items()
+    }
+    assert laws.pop("gcc-published") == ("published", None)
+    assert laws.pop("hygenicc-published") == (None, "published")
+    assert set(laws.values()) == {(None, None)}
+
+
 def test_only_timeslices_leave_the_usual_pace() -> None:
     assert settings(WAYS["timeslice"]).coordinator["pace"] > 0.98
     assert "pace" not in settings(WAYS["gcc"]).coordinator
@@ -146,10 +156,11 @@ def test_the_command_line_names_cases_and_ways(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("benchmarks.xco.gcc_lab.require", lambda _parser: None)
     chosen = options(["--senders", "3,7", "--others", "tcp", "--foreign", "0.3", "--mice"])
     assert cases(chosen) == [Case(3, "tcp", 0.3, mice=True), Case(7, "tcp", 0.3, mice=True)]
-    assert chosen.ways == list(WAYS)
+    assert chosen.ways == list(DEFAULT)
+    assert options(["--ways", "gcc-published"]).ways == ["gcc-published"]
     late = cases(options(["--senders", "3", "--others", "udp", "--delay", "0,50"]))
     assert [case.words for case in late] == ["3 udp", "3 udp, 50 ms late"]
-    assert {way.name for way in controlled(list(WAYS.values()))} == {
+    assert {way.name for way in controlled([WAYS[name] for name in DEFAULT])} == {
         *("rate", "timeslice", "gcc", "hygenicc")
     }
     quick = options(["--quick", "--ways", "none,rate"])

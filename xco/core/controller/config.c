@@ -46,6 +46,7 @@ static const struct key KEYS[] = {
     {"strategy", U8, CORE(strategy), XCO_TIMESLICE, XCO_GCC},
     {"policy", U8, CORE(policy), XCO_PUBLISHED, XCO_FAIR},
     {"max_min", FLAG, CORE(max_min), 0, 1},
+    {"published", FLAG, CORE(published), 0, 1},
     {"on_demand", FLAG, CORE(on_demand), 0, 1},
     {"listen", TEXT, SHELL(listen), 0, 0},
     {"port", U32, SHELL(port), 0, 65535},

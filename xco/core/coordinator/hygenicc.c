@@ -35,6 +35,7 @@ static int allocate(struct xco_coordinator *c) {
         .host = c->config.core.host,
         .line_bps = c->config.core.line_bps,
         .port_bps = c->config.port_bps,
+        .published = c->config.published == 1,
     };
     memcpy(config.digest, c->config.digest, sizeof config.digest);
     h->places = calloc(hosts, sizeof *h->places);

@@ -95,6 +95,7 @@ void xco_control_free(struct xco_control *core) {
     }
     xco_claims_free(core);
     for (size_t host = 0; core->peers != NULL && host < core->network.hosts; host++) {
+        free(core->peers[host] == NULL ? NULL : core->peers[host]->sources);
         free(core->peers[host]);
     }
     xco_schedule_free(core->schedule);

@@ -99,6 +99,7 @@ static void take(struct xco_control *core, uint64_t now_ns, uint32_t link,
         if (seen.bits > IMPOSSIBLE * capacity * seen.seconds + BURST_BITS) {
             core->counters.ports_impossible++;
         } else {
+            state->new_marks += seen.marks;
             xco_budget_observe(&state->budget, &seen, capacity);
         }
     }

@@ -8,6 +8,7 @@
 #include "controller/engine/fallback.h"
 #include "controller/engine/outbox.h"
 #include "controller/engine/ports.h"
+#include "controller/engine/sources.h"
 
 // `hybrid` hands out what a link has left only if a flow gets this share of its host's rate: less
 // is not worth a directive.
@@ -209,8 +210,14 @@ static size_t tell_host(struct xco_control *core, uint32_t host, const struct xc
     return own;
 }
 
-// Computes the rates of the flows; they are in the order of their sources before and after.
-static void share_out(struct xco_control *core, size_t count) {
+// Sets the rates of the flows by the strategy and its law; they are in the order of their sources
+// before and after.
+static void set_rates(struct xco_control *core, uint64_t now_ns, size_t count) {
+    if (core->settings.strategy == XCO_GCC && core->settings.published) {
+        xco_sources_plan(core, now_ns, core->flows, count);
+        return;
+    }
+    set_left(core, now_ns);
     if (!core->settings.max_min && core->settings.strategy == XCO_BY_RATE) {
         xco_fill_equal(&core->fill, &core->network, core->flows, count);
         return;
@@ -223,8 +230,7 @@ static void share_out(struct xco_control *core, size_t count) {
 
 void xco_rates_plan(struct xco_control *core, uint64_t now_ns) {
     const size_t count = gather(core);
-    set_left(core, now_ns);
-    share_out(core, count);
+    set_rates(core, now_ns, count);
     size_t told = 0;
     for (uint32_t host = 0; host < core->network.hosts && !core->failed; host++) {
         if (is_planned(core->peers[host])) {

@@ -23,6 +23,7 @@ struct xco_control_settings {
     uint8_t strategy;       // enum xco_strategy
     uint8_t policy;         // enum xco_policy of the scheduler
     bool max_min;           // rates by weighted max-min instead of equal shares
+    bool published;         // `gcc` by the published law instead of the fair one
     bool on_demand;         // coordinate only where a link is contended
     uint8_t digest[XCO_DIGEST_BYTES]; // of the hosts' names
     uint8_t nodes_digest[XCO_DIGEST_BYTES]; // of all nodes' names

@@ -74,6 +74,7 @@ struct xco_peer {
     uint64_t slices;
     uint64_t granted_ns;
     struct xco_claims *claims; // NULL: none yet
+    struct xco_sources *sources; // by the published law of `gcc`; NULL: none yet
 };
 
 // An answer to a sender that is no host of the topology: an unknown host, or a port agent.
@@ -110,6 +111,7 @@ struct xco_port_state {
     uint64_t by_host_ns;     // when the host behind it last reported it; 0: never
     uint64_t sent_bytes;     // by coordinated hosts over the link, by their own counters
     uint64_t sent_then;      // the same at the last counters
+    double new_marks;        // since the last period of the published law ended
     uint64_t shared_bps;     // what the rates were computed with; 0: nothing yet
 };
 
@@ -144,6 +146,8 @@ struct xco_control {
     uint64_t planned_ns;
     uint64_t plan_visits;  // steps over flows in the last plan: its cost
     uint64_t plan_timed_ns; // the earliest timer set for it; 0: none
+    uint64_t turned_ns;     // when a period of the published law ended
+    bool turning;           // another one will
     bool plan_dirty;
     bool failed;
     struct xco_counters counters;

@@ -1,6 +1,7 @@
 // What a sender may send to each host, while it lives without a controller. Pure.
 #include "coordinator/engine/allowances.h"
 
+#include "coordinator/engine/by_steps.h"
 #include "coordinator/engine/orders.h"
 #include "coordinator/engine/shares.h"
 
@@ -36,12 +37,15 @@ static bool waits(const struct xco_destination *destination, int64_t now_ns) {
 // Returns what the links on the way let pass, by their marks.
 static uint64_t marked(const struct xco_peers *peers, const struct xco_peer *peer) {
     const uint64_t line = peers->config.line_bps;
+    if (peers->config.published) {
+        return (uint64_t)xco_steps_allowed(peer->pair.rate_bps, (double)line);
+    }
     return peer->pair.rate_bps < (double)line ? (uint64_t)peer->pair.rate_bps : line;
 }
 
 static uint64_t cap(const struct xco_peers *peers, const struct xco_peer *peer, uint64_t safe_bps) {
-    const uint64_t offered = least(peer->told.offer_bps, marked(peers, peer));
-    return most(most(offered, safe_bps / GUARANTEED), 1);
+    const uint64_t offer = peers->config.published ? UINT64_MAX : peer->told.offer_bps;
+    return most(most(least(offer, marked(peers, peer)), safe_bps / GUARANTEED), 1);
 }
 
 static void note_sent(struct xco_peer *peer, const struct xco_destination *destination,
@@ -61,8 +65,8 @@ static void add(struct plan *plan, struct xco_peers *peers, const struct xco_cor
     note_sent(peer, destination, now_ns);
     plan->gates[at] = gate;
     plan->waits[at] = waits(destination, now_ns);
-    plan->fresh[at] =
-        xco_peers_fresh(peer, now_ns, core->config.silence_ns) && peer->told.offer_bps > 0;
+    plan->fresh[at] = xco_peers_fresh(peer, now_ns, core->config.silence_ns) &&
+                      (peers->config.published || peer->told.offer_bps > 0);
     plan->caps_bps[at] = plan->fresh[at] ? cap(peers, peer, safe) : safe;
     plan->demands_bps[at] =
         plan->waits[at] ? plan->caps_bps[at] : least(rate + rate / 8, plan->caps_bps[at]);

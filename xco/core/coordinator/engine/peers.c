@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/steps.h"
+#include "coordinator/engine/by_steps.h"
+
 #define SHORTEST_NS 5000000     // shorter periods are taken together with the next
 #define FORGOTTEN_NS 1000000000 // a way that was silent for this long is unknown again
 
@@ -32,6 +35,19 @@ static void begin_period(struct xco_peer *peer, int64_t now_ns, const struct xco
     peer->base_ns = now_ns;
 }
 
+// Lets a period end in which so much arrived. As published, a pair that sends nothing begins again.
+static void end_period(const struct xco_peers *peers, struct xco_peer *peer, int64_t now_ns,
+                       double packets, double marks) {
+    const double line_bps = (double)peers->config.line_bps;
+    if (!peers->config.published) {
+        xco_marked_follow(&peer->pair, packets, marks, line_bps);
+    } else if (now_ns - peer->sent_ns >= XCO_STEP_INACTIVE_NS) {
+        peer->pair = xco_marked_begin(line_bps);
+    } else {
+        peer->pair.rate_bps = xco_steps_follow(peer->pair.rate_bps, marks, line_bps);
+    }
+}
+
 // Follows the marks of the way to a host, by what it counted since the current period began. Time
 // is the own clock's: more messages make no more periods.
 static void follow(struct xco_peers *peers, struct xco_peer *peer, int64_t now_ns,
@@ -44,8 +60,8 @@ static void follow(struct xco_peers *peers, struct xco_peer *peer, int64_t now_n
     if (forgotten || restarted(&peer->base, now)) {
         begin_period(peer, now_ns, now);
     } else if (now_ns - peer->base_ns >= SHORTEST_NS) {
-        xco_marked_follow(&peer->pair, (double)(now->packets - peer->base.packets),
-                          (double)(now->marks - peer->base.marks), line_bps);
+        end_period(peers, peer, now_ns, (double)(now->packets - peer->base.packets),
+                   (double)(now->marks - peer->base.marks));
         begin_period(peer, now_ns, now);
     }
 }
@@ -96,7 +112,7 @@ static struct xco_arrivals tell(const struct xco_peers *peers, size_t host) {
         .read_ns = (uint64_t)peers->counted_ns,
         .packets = peer->seen.packets,
         .bytes = peer->seen.bytes,
-        .marks = peer->between_marks,
+        .marks = peers->config.published ? peer->seen.marks : peer->between_marks,
         .offer_bps = peer->offer_bps,
         .wants_bps = peer->wants_bps,
     };

@@ -50,6 +50,7 @@ struct xco_peers_config {
     uint8_t digest[XCO_DIGEST_BYTES]; // of the hosts' names
     uint64_t line_bps;                // what the host can send
     uint64_t port_bps;                // what the port towards it carries
+    bool published;                   // by the published law instead of the fair one
 };
 
 struct xco_peers_counts {
