@@ -84,7 +84,7 @@ class Port:
         self.counters = Counters(self.scene, SWITCH, SINK, SINK)
 
     def rates(self, *hosts: int) -> list[float]:
-        """Return what hosts may send to the sink, as shares of a line; 0 before they are told."""
+        """Return what hosts may send to the sink, as shares of a line; 0 before a message."""
         found = [self.scene.hosts[host].directive.permits for host in hosts]
         return [permits[0].rate_bps / GBPS if permits else 0.0 for permits in found]
 
