@@ -62,6 +62,8 @@ struct xco_destination {
     uint64_t rate_since_bytes;
     uint64_t rate_bps;
     uint64_t allowed_bps; // without a controller, by what other hosts offer; 0: the safe share
+    uint16_t weight;         // of the VMs that lately sent to it; 0: no VM is listed
+    uint16_t guarantee_mbps; // what those VMs are promised here, as far as they use it
 };
 
 // A directive in the host's time.
