@@ -13,7 +13,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 from rich.console import Console
@@ -34,7 +34,7 @@ PIPED_WIDTH: Final = 220
 QUICK: Final[dict[str, Any]] = {"senders": [3], "others": ["udp"], "repetitions": 1, "phase": 1.0}
 
 
-def measure(case: Case, ways: Sequence[LabWay], repetitions: int, phase_s: float) -> Iterator[Row]:
+def measure(case: Case, ways: Sequence[LabWay], chosen: argparse.Namespace) -> Iterator[Row]:
     """Yield the runs of a case, on one fabric."""
     senders = case.beside + 1
     extra = [bool(case.foreign), case.mice]
@@ -46,10 +46,11 @@ def measure(case: Case, ways: Sequence[LabWay], repetitions: int, phase_s: float
         if case.delay_ms > 0:
             fabric.delay(case.delay_ms / 2e3)
         with rig(fabric, foreign=[foreign] if foreign else []) as xco:
-            for repetition in range(repetitions):
+            for repetition in range(chosen.repetitions):
                 for way in ways if case.delay_ms == 0 else controlled(ways):
                     load = Load(senders, case.others, way.congestion, foreign, rate, mice)
-                    yield Row(case, way.name, repetition, _one(xco, way, load, phase_s, case))
+                    load = replace(load, sequences=chosen.sequences)
+                    yield Row(case, way.name, repetition, _one(xco, way, load, chosen.phase, case))
 
 
 def controlled(ways: Sequence[LabWay]) -> list[LabWay]:
@@ -95,11 +96,14 @@ def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         help="delays of feedback in ms, such as 1,5,10,50 (0)",
     )
     parser.add_argument("--mice", action="store_true", help="short flows of 11.5 KB, too")
+    parser.add_argument("--sequences", type=int, default=6, help="of short flows at one time (6)")
     parser.add_argument("--quick", action="store_true", help="one short run of each way")
     parser.add_argument("--json", action="store_true", help="print JSON")
     chosen = parser.parse_args(arguments)
     if not 0 <= chosen.foreign < 1:
         parser.error("--foreign: a share from 0 to below 1")
+    if chosen.sequences < 1:
+        parser.error("--sequences: at least 1")
     if not all(0 <= delay_ms <= 2000 for delay_ms in chosen.delay):
         parser.error("--delay: from 0 to 2000 ms")
     for key, value in QUICK.items() if chosen.quick else ():
@@ -141,7 +145,7 @@ def main() -> None:
         progress.print(f"without {name}: {reason}")
     rows = list[Row]()
     for case in cases(chosen):
-        for row in measure(case, ways, chosen.repetitions, chosen.phase):
+        for row in measure(case, ways, chosen):
             rows.append(row)
             words = f"{case.words}, repetition {row.repetition + 1}, {row.way}"
             progress.print(f"{words}: {row.figures.of_ideal:.3f} of the ideal")

@@ -1,5 +1,6 @@
 """Routers of a private libvirtd on a host of the lab, and their quotas read from the kernel."""
 
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,11 +14,14 @@ from support.weights import make_punctual, prefer
 from lab.libvirt import requirements
 from lab.libvirt.routers import GuestHost, GuestRouter
 from lab.libvirt.server import PrivateLibvirtd
+from lab.programs.processes import Place
 from lab.system import cgroups
 from xtc.wire import Mode, Report
 
 FLOODS: Final = {"lxc": 24e3, "lxc-kernel": 20e3, "qemu": 9e3}
 """What each kind is sent, in packets/s: more than it may carry in any test."""
+CONSOLE: Final = 2000
+"""The last characters that a machine wrote."""
 
 
 class LibvirtHost:
@@ -94,6 +98,16 @@ def closed_at(daemon: Daemon, vr: str) -> float:
     pytest.fail(f"{vr} is not held again: {daemon.report(vr)}\n{daemon.log}")
 
 
+def show(host: Host, guests: GuestHost) -> None:
+    """Print what explains a failure: what machines wrote, and what their interfaces counted."""
+    for name, router in guests.routers.items():
+        console = router.domain.folder / "console"
+        if console.exists():
+            print(f"{name}:", console.read_text(errors="replace")[-CONSOLE:])  # noqa: T201
+    inside = Place(host.lab.dom0_netns).command(["ip", "-s", "-s", "link"])
+    print(subprocess.run(inside, capture_output=True, text=True, check=False).stdout)  # noqa: T201
+
+
 @contextmanager
 def libvirt_on(host: Host, folder: Path) -> Iterator[LibvirtHost]:
     """Give a host a libvirtd, or skip where this machine lacks something for it."""
@@ -105,4 +119,7 @@ def libvirt_on(host: Host, folder: Path) -> Iterator[LibvirtHost]:
         GuestHost(host.lab, libvirtd) as guests,
     ):
         prefer(top(libvirtd))
-        yield LibvirtHost(host, guests)
+        try:
+            yield LibvirtHost(host, guests)
+        finally:
+            show(host, guests)
