@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 from conftest import Daemon, Host, quota_of
 from support.holding import of, stream
+from support.inconclusive import inconclusive
 from support.weights import make_punctual, prefer
 
 from lab.libvirt import requirements
@@ -106,6 +107,23 @@ def show(host: Host, guests: GuestHost) -> None:
             print(f"{name}:", console.read_text(errors="replace")[-CONSOLE:])  # noqa: T201
     inside = Place(host.lab.dom0_netns).command(["ip", "-s", "-s", "link"])
     print(subprocess.run(inside, capture_output=True, text=True, check=False).stdout)  # noqa: T201
+
+
+def held_or_mute(daemon: Daemon, vr: str) -> None:
+    """Wait until a machine is held, without a problem.
+
+    Raises:
+        AssertionError: it is not in time.
+        Inconclusive: what it receives it does not forward, with CPU to spare: its own network
+            stopped, as it did once under emulation.
+    """
+    try:
+        daemon.wait_until_held(vr, without_problem=True)
+    except AssertionError:
+        report = daemon.report(vr)
+        if report.throughput_pps == 0 and report.offered_pps and report.binding is False:
+            inconclusive(f"{vr} forwards nothing, with CPU to spare")
+        raise
 
 
 @contextmanager

@@ -8,7 +8,16 @@ from pathlib import Path
 
 import pytest
 from conftest import PREFIX, Daemon, Host, quota_of
-from libvirt_host import LibvirtHost, cap_of, closed_at, group, libvirt_on, table, top
+from libvirt_host import (
+    LibvirtHost,
+    cap_of,
+    closed_at,
+    group,
+    held_or_mute,
+    libvirt_on,
+    table,
+    top,
+)
 from support.holding import watch
 from support.stalls import Stalls
 from support.waiting import eventually
@@ -63,7 +72,7 @@ def test_a_machine_is_followed_through_hot_plug_and_the_death_of_libvirtd(
     assert cap_of(gold) == cap is not None
     libvirt.libvirtd.start()
     stalls.check_within(time.monotonic(), closed_at(daemon, "gold"), AGAIN_S)
-    daemon.wait_until_held("gold", without_problem=True)
+    held_or_mute(daemon, "gold")
     daemon.stop()
     assert cap_of(gold) is None
 
