@@ -67,7 +67,10 @@ class Exchange(BaseHTTPRequestHandler):
     endpoint: Endpoint
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+        length = int(self.headers["Content-Length"])
+        body = self.rfile.read(length)
+        if len(body) < length:  # its sender was stopped in the middle of it
+            return
         headers = {name.lower(): value for name, value in self.headers.items()}
         self.endpoint.got.append(Got(self.path, headers, body))
         self.endpoint.answer(self)
