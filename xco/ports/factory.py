@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from xco.ports.config import AgentPort
 from xco.ports.linux import LinuxReader
@@ -23,7 +24,7 @@ def sources(ports: Sequence[AgentPort]) -> list[Source]:
     """Return the readers of all ports.
 
     Raises:
-        ConfigError: pygnmi is not installed, or a file that gNMI needs cannot be read.
+        ConfigError: pygnmi is not installed, or a file that gNMI needs cannot be used.
     """
     grouped: dict[tuple[str, ...], list[int]] = {}
     for index, port in enumerate(ports):
@@ -46,7 +47,7 @@ def _group(port: AgentPort) -> tuple[str, ...]:
             return ("gnmi", repr(_target_keys(table)))
 
 
-def _target_keys(table: GnmiPortTable) -> dict[str, str]:
+def _target_keys(table: GnmiPortTable) -> dict[str, Any]:
     return {
         "address": table.target,
         "username": table.username,
@@ -55,6 +56,7 @@ def _target_keys(table: GnmiPortTable) -> dict[str, str]:
         "cert_file": table.cert_file,
         "cert_key_file": table.cert_key_file,
         "tls_name": table.tls_name,
+        "insecure": table.insecure,
     }
 
 
@@ -75,7 +77,11 @@ def _source(ports: Sequence[AgentPort], indices: Sequence[int]) -> Source:
 
 
 def _gnmi(first: GnmiPortTable, rows: Sequence[GnmiPortTable]) -> PortReader:
-    from xco.ports.gnmi import GnmiPort, GnmiReader, GnmiTarget  # noqa: PLC0415  takes pygnmi
+    # These take pygnmi, which is optional.
+    from xco.ports.gnmi import GnmiReader  # noqa: PLC0415
+    from xco.ports.gnmi_paths import GnmiPort  # noqa: PLC0415
+    from xco.ports.gnmi_tls import GnmiTarget  # noqa: PLC0415
 
+    target = GnmiTarget(**_target_keys(first))
     ports = [GnmiPort(row.interface or "", row.queue or "", row.marks or "") for row in rows]
-    return GnmiReader(GnmiTarget(**_target_keys(first)), ports)
+    return GnmiReader(target, ports)

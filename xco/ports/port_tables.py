@@ -1,6 +1,7 @@
 """The tables [[port-agent.port]]: one structure for each kind of reader."""
 
 import re
+from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
 import msgspec
@@ -31,6 +32,7 @@ FORM: Final = Format(
 
 _Interface = Annotated[str, msgspec.Meta(pattern=r"^[^\s/-][^\s/]{0,14}\Z")]
 _Name = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
+_FILES: Final = ("password_file", "ca_file", "cert_file", "cert_key_file")
 _SWITCH = re.compile(r"tcp:(\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]+):([0-9]{1,5})|unix:/\S+")
 
 
@@ -97,6 +99,7 @@ class GnmiPortTable(_Port, frozen=True, kw_only=True):
     username: str = ""
     password_file: str = ""
     ca_file: str = ""
+    """Default: the certificates that this machine trusts."""
     cert_file: str = ""
     cert_key_file: str = ""
     tls_name: str = ""
@@ -104,17 +107,25 @@ class GnmiPortTable(_Port, frozen=True, kw_only=True):
     """Whether to speak without encryption."""
 
     def completed(self, interface: str, file: str, key: str) -> Self:
-        """Return the table with the interface that the topology names, unless it has its own."""
-        if bool(self.ca_file) == self.insecure:
-            fix = "write `ca_file`, or `insecure = true` for a connection without encryption"
-            raise ConfigError(file, f"{key}.ca_file", "either this or `insecure` is needed", fix)
-        if bool(self.cert_file) != bool(self.cert_key_file):
-            fix = "write both, or neither"
-            raise ConfigError(file, f"{key}.cert_file", "comes with `cert_key_file`", fix)
+        """Return the table with the topology's interface as default, and absolute paths."""
+        self._check(file, key)
         if self.interface is None and not interface:
             fix = f"write {FORM.forms['interface']}, or `ports` of the link in the topology"
             raise ConfigError(file, f"{key}.interface", "missing", fix)
-        return msgspec.structs.replace(self, interface=self.interface or interface)
+        given = ((name, getattr(self, name)) for name in _FILES)
+        files = {name: str(Path(file).parent / path) for name, path in given if path}
+        return msgspec.structs.replace(self, interface=self.interface or interface, **files)
+
+    def _check(self, file: str, key: str) -> None:
+        for name in ("ca_file", "cert_file", "tls_name") if self.insecure else ():
+            if getattr(self, name):
+                problem = "contradicts `insecure`, a connection without encryption"
+                raise ConfigError(file, f"{key}.{name}", problem, "remove one of them")
+        if bool(self.cert_file) != bool(self.cert_key_file):
+            fix = "write both, or neither"
+            raise ConfigError(file, f"{key}.cert_file", "comes with `cert_key_file`", fix)
+        if self.password_file and not self.username:
+            raise ConfigError(file, f"{key}.username", "missing", "write the password's user")
 
 
 PortTable = LinuxPort | OpenFlowPort | GnmiPortTable

@@ -8,7 +8,7 @@ import pytest
 from xco.errors import ConfigError
 from xco.ports.config import AgentConfig, load_agent_config
 from xco.ports.factory import sources
-from xco.ports.port_tables import LinuxPort, OpenFlowPort
+from xco.ports.port_tables import GnmiPortTable, LinuxPort, OpenFlowPort
 
 TOPOLOGY = """
 [switch.tor]
@@ -78,6 +78,18 @@ def test_a_queue_is_part_of_the_port(tmp_path: Path) -> None:
     assert (table.number, table.queue) == (3, 0)
 
 
+def test_gnmi_is_encrypted_and_checked_unless_told_otherwise(tmp_path: Path) -> None:
+    table = loaded(tmp_path, GNMI).ports[0].table
+    assert isinstance(table, GnmiPortTable)
+    assert (table.insecure, table.ca_file) == (False, "")
+
+
+def test_files_of_gnmi_are_named_from_the_folder_of_the_settings(tmp_path: Path) -> None:
+    table = loaded(tmp_path, GNMI + 'ca_file = "ca.pem"').ports[0].table
+    assert isinstance(table, GnmiPortTable)
+    assert table.ca_file == str(tmp_path / "ca.pem")
+
+
 PORTS = "port-agent.port[0]"
 MISTAKES: dict[str, tuple[Any, str, str]] = {
     "no reader": ('link = ["tor", "store"]', f"{PORTS}.reader", "missing"),
@@ -107,7 +119,6 @@ MISTAKES: dict[str, tuple[Any, str, str]] = {
         f"{PORTS}.switch",
         "is malformed",
     ),
-    "gNMI in the clear by accident": (GNMI, f"{PORTS}.ca_file", "`insecure`"),
     "gNMI both ways": (
         GNMI + 'insecure = true\nca_file = "ca.pem"',
         f"{PORTS}.ca_file",
@@ -118,6 +129,17 @@ MISTAKES: dict[str, tuple[Any, str, str]] = {
         f"{PORTS}.cert_file",
         "cert_key_file",
     ),
+    "a certificate in the clear": (
+        GNMI + 'insecure = true\ncert_file = "c.pem"\ncert_key_file = "k.pem"',
+        f"{PORTS}.cert_file",
+        "`insecure`",
+    ),
+    "a password without its user": (
+        GNMI + 'password_file = "p"',
+        f"{PORTS}.username",
+        "missing",
+    ),
+    "a password in the settings": (GNMI + 'password = "p"', f"{PORTS}.password", "no such key"),
 }
 
 
