@@ -20,7 +20,7 @@ HEARD_FOR_NS: Final = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One look at ports that are read together: a reading for each, and when they were read."""
+    """One look at ports that are read together: what is new of each, and when it was read."""
 
     read_ns: int
     readings: Mapping[int, Reading]
@@ -69,7 +69,7 @@ class Agent:
             if isinstance(reading, PortError):
                 self.states[index] = replace(before, problem=str(reading))
             else:
-                self.states[index] = PortState(reading, look.read_ns)
+                self.states[index] = PortState(reading, reading.read_ns or look.read_ns)
                 self._fresh.add(index)
             if bool(before.problem) != bool(self.states[index].problem):
                 yield Change(index, self.states[index].problem)

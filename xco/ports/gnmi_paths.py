@@ -1,10 +1,11 @@
 """Paths of a port's counters in the models of OpenConfig, and the requests for them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from xco.errors import ConfigError
+from xco.ports.gnmi_values import plain
 
 try:
     from pygnmi.create_gnmi_path import gnmi_path_generator
@@ -14,6 +15,8 @@ except ModuleNotFoundError as missing:
         "gnmi", "", f"{missing.name} is not installed", "pip install 'xtc[gnmi]'"
     ) from missing
 
+Elements = tuple[tuple[str, frozenset[tuple[str, str]]], ...]
+"""A path as a key of a dictionary: names without their modules, with their keys."""
 _Steps = Sequence[tuple[str, dict[str, str]]]
 _STATE: Final = gnmi_pb2.GetRequest.STATE
 
@@ -41,10 +44,43 @@ def get_request(port: GnmiPort) -> Any:
     return gnmi_pb2.GetRequest(path=paths(port), type=_STATE, encoding=gnmi_pb2.JSON_IETF)
 
 
+def subscribe_request(ports: Iterable[GnmiPort], sample_ns: int) -> Any:
+    """Return the request for one stream of the samples of all ports.
+
+    Raises:
+        ConfigError: the path of a port's marks is malformed.
+    """
+    wanted = [
+        gnmi_pb2.Subscription(path=path, mode=gnmi_pb2.SAMPLE, sample_interval=sample_ns)
+        for port in ports
+        for path in paths(port)
+    ]
+    streamed = gnmi_pb2.SubscriptionList(
+        subscription=wanted, mode=gnmi_pb2.SubscriptionList.STREAM, encoding=gnmi_pb2.JSON_IETF
+    )
+    return gnmi_pb2.SubscribeRequest(subscribe=streamed)
+
+
 def paths(port: GnmiPort) -> list[Any]:
     """Return the path of a port's counters, and that of its marks if it has one."""
     found = [_queue(port) if port.queue else _interface(port)]
     return [*found, _given(port.marks)] if port.marks else found
+
+
+def elements(*parts: Any) -> Elements:
+    """Return one path, from its prefix and the path below it."""
+    return tuple(
+        (plain(each.name), frozenset(each.key.items())) for part in parts for each in part.elem
+    )
+
+
+def written(path: Elements) -> str:
+    """Return a path as messages name it."""
+    steps = (
+        f"/{name}" + "".join(f"[{key}={value}]" for key, value in sorted(keys))
+        for name, keys in path
+    )
+    return "".join(steps)
 
 
 def _interface(port: GnmiPort) -> Any:

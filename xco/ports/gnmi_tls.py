@@ -27,6 +27,7 @@ except ModuleNotFoundError as missing:
 _LARGEST: Final = 1 << 20
 """Bytes of an answer: the counters of a port fit many times."""
 _MACHINES: Final = "/etc/ssl/certs/ca-certificates.crt"
+_NOT_CONNECTED: Final = "failed to connect to all addresses"
 _TLS_CAUSES: Final = (
     ("certificate has expired", "its certificate has expired", "renew the switch's certificate"),
     (
@@ -167,7 +168,8 @@ def _content(path: str) -> bytes:
 def failure(target: GnmiTarget, port: str, error: Any) -> PortError:
     """Return what a failed call means; what fails with the connection names the switch."""
     code, said = error.code(), error.details() or "no details"
-    if code is grpc.StatusCode.UNAVAILABLE and not target.insecure:
+    # An established connection that ends says nothing about certificates.
+    if said.startswith(_NOT_CONNECTED) and not target.insecure:
         for words, problem, fix in _TLS_CAUSES:
             if words in said:
                 return SwitchUntrusted(target.address, problem, fix)

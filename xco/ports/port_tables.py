@@ -6,8 +6,9 @@ from typing import Annotated, Final, Literal, Self
 
 import msgspec
 
-from xco.errors import ConfigError
+from xco.errors import ConfigError, UnitError
 from xco.tables import Format
+from xco.units import parse_duration
 
 FORM: Final = Format(
     forms={
@@ -27,12 +28,17 @@ FORM: Final = Format(
         "queue": "a queue of the port: a number for openflow, a name for gnmi",
         "target": 'address and port of the gNMI server, such as "switch1:9339"',
         "marks": "the path of the vendor's counter of marked packets",
+        "mode": '"subscribe" or "get"',
+        "sample_interval": 'a duration from "10ms" to "1s", such as "500ms"',
     }
 )
 
 _Interface = Annotated[str, msgspec.Meta(pattern=r"^[^\s/-][^\s/]{0,14}\Z")]
 _Name = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
 _FILES: Final = ("password_file", "ca_file", "cert_file", "cert_key_file")
+_SHORTEST_NS: Final = 10_000_000
+_LONGEST_NS: Final = 1_000_000_000
+"""The controller takes a port that it has not heard of for 3 s as one without counters."""
 _SWITCH = re.compile(r"tcp:(\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]+):([0-9]{1,5})|unix:/\S+")
 
 
@@ -106,6 +112,11 @@ class GnmiPortTable(_Port, frozen=True, kw_only=True):
     insecure: bool = False
     """Whether to speak without encryption."""
 
+    mode: Literal["subscribe", "get"] = "subscribe"
+    """Whether the switch streams its counters, or is asked for them."""
+    sample_interval: str = "1s"
+    """Time between two samples of a stream."""
+
     def completed(self, interface: str, file: str, key: str) -> Self:
         """Return the table with the topology's interface as default, and absolute paths."""
         self._check(file, key)
@@ -115,6 +126,11 @@ class GnmiPortTable(_Port, frozen=True, kw_only=True):
         given = ((name, getattr(self, name)) for name in _FILES)
         files = {name: str(Path(file).parent / path) for name, path in given if path}
         return msgspec.structs.replace(self, interface=self.interface or interface, **files)
+
+    @property
+    def sample_ns(self) -> int:
+        """Time between two samples. Raises UnitError."""
+        return parse_duration(self.sample_interval, field="sample_interval")
 
     def _check(self, file: str, key: str) -> None:
         for name in ("ca_file", "cert_file", "tls_name") if self.insecure else ():
@@ -126,6 +142,16 @@ class GnmiPortTable(_Port, frozen=True, kw_only=True):
             raise ConfigError(file, f"{key}.cert_file", "comes with `cert_key_file`", fix)
         if self.password_file and not self.username:
             raise ConfigError(file, f"{key}.username", "missing", "write the password's user")
+        self._check_samples(file, f"{key}.sample_interval")
+
+    def _check_samples(self, file: str, key: str) -> None:
+        fix = f"write {FORM.forms['sample_interval']}"
+        try:
+            if _SHORTEST_NS <= self.sample_ns <= _LONGEST_NS:
+                return
+        except UnitError as error:
+            raise ConfigError(file, key, str(error), fix) from error
+        raise ConfigError(file, key, f"{self.sample_interval!r} is out of range", fix)
 
 
 PortTable = LinuxPort | OpenFlowPort | GnmiPortTable

@@ -72,6 +72,16 @@ def test_ports_of_one_switch_are_read_together(tmp_path: Path) -> None:
     ]
 
 
+def test_ports_with_another_interval_are_another_stream(tmp_path: Path) -> None:
+    pytest.importorskip("grpc", reason="pygnmi is not installed")
+    first = GNMI + "insecure = true\n"
+    back = first.replace('["spine", "tor"]', '["tor", "spine"]')
+    (both,) = sources(loaded(tmp_path, first, back).ports)
+    assert both.ports == (0, 1)
+    fast = back + 'sample_interval = "100ms"'
+    assert len(sources(loaded(tmp_path, first, fast).ports)) == 2
+
+
 def test_a_queue_is_part_of_the_port(tmp_path: Path) -> None:
     table = loaded(tmp_path, OPENFLOW + "queue = 0").ports[0].table
     assert isinstance(table, OpenFlowPort)
@@ -134,6 +144,13 @@ MISTAKES: dict[str, tuple[Any, str, str]] = {
         f"{PORTS}.cert_file",
         "`insecure`",
     ),
+    "samples without a unit": (GNMI + 'sample_interval = "1"', f"{PORTS}.sample_interval", "'1'"),
+    "samples too rare": (
+        GNMI + 'sample_interval = "2s"',
+        f"{PORTS}.sample_interval",
+        "out of range",
+    ),
+    "another mode": (GNMI + 'mode = "on_change"', f"{PORTS}.mode", ""),
     "a password without its user": (
         GNMI + 'password_file = "p"',
         f"{PORTS}.username",
