@@ -4,10 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import grpc
-from pygnmi.spec.v080 import gnmi_pb2_grpc
-
 from xco.errors import PortError, SwitchAway, SwitchGarbled, SwitchUntrusted
+from xco.ports.gnmi_library import gnmi_pb2_grpc, grpc
 from xco.ports.gnmi_paths import GnmiPort, get_request
 from xco.ports.gnmi_tls import GnmiTarget, failure, metadata, opened, reopened
 from xco.ports.gnmi_values import of_interface, of_queue, values

@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from queue import Empty, SimpleQueue
 from typing import Any, Final
 
-import grpc
-from pygnmi.spec.v080 import gnmi_pb2_grpc
-
+from xco.ports.gnmi_library import gnmi_pb2_grpc, grpc
 from xco.ports.gnmi_samples import Arrival
 
 _WAITING_MAX: Final = 100_000

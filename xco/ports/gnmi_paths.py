@@ -5,15 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from xco.errors import ConfigError
+from xco.ports.gnmi_library import gnmi_path_generator, gnmi_pb2
 from xco.ports.gnmi_values import plain
-
-try:
-    from pygnmi.create_gnmi_path import gnmi_path_generator
-    from pygnmi.spec.v080 import gnmi_pb2
-except ModuleNotFoundError as missing:
-    raise ConfigError(
-        "gnmi", "", f"{missing.name} is not installed", "pip install 'xtc[gnmi]'"
-    ) from missing
 
 Elements = tuple[tuple[str, frozenset[tuple[str, str]]], ...]
 """A path as a key of a dictionary: names without their modules, with their keys."""

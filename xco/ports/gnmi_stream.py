@@ -4,13 +4,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-import grpc
 import structlog
 
 from xco.errors import PortError, SwitchAway
 from xco.ports.gnmi import GnmiReader
 from xco.ports.gnmi_call import Updates
 from xco.ports.gnmi_gather import Gathered
+from xco.ports.gnmi_library import grpc
 from xco.ports.gnmi_paths import GnmiPort, subscribe_request
 from xco.ports.gnmi_tls import GnmiTarget, failure, reopened
 from xco.ports.reader import Reading

@@ -1,6 +1,5 @@
 """How a gNMI target is reached: credentials from files, the channel, and what a failure means."""
 
-import os
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,15 +13,7 @@ from xco.errors import (
     SwitchRefused,
     SwitchUntrusted,
 )
-
-# gRPC's library writes text of its own to stderr, between the lines of the log.
-os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-try:
-    import grpc
-except ModuleNotFoundError as missing:
-    raise ConfigError(
-        "gnmi", "", f"{missing.name} is not installed", "pip install 'xtc[gnmi]'"
-    ) from missing
+from xco.ports.gnmi_library import grpc
 
 _LARGEST: Final = 1 << 20
 """Bytes of an answer: the counters of a port fit many times."""
