@@ -29,11 +29,12 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class PortState:
-    """What is known of a port; `problem` says why it cannot be read now, "" if it can."""
+    """What is known of a port; `problem` and its `kind` say why it cannot be read now, if so."""
 
     counters: Counters | None = None
     read_ns: int = 0
     problem: str = ""
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class Agent:
         for index, reading in look.readings.items():
             before = self.states[index]
             if isinstance(reading, PortError):
-                self.states[index] = replace(before, problem=str(reading))
+                self.states[index] = replace(before, problem=str(reading), kind=_kind(reading))
             else:
                 self.states[index] = PortState(reading, reading.read_ns or look.read_ns)
                 self._fresh.add(index)
@@ -130,3 +131,8 @@ class Agent:
     def _answered_lately(self, now_ns: int) -> Status | None:
         recent = now_ns - self._answered_ns < self._heard_for_ns
         return self._answer if recent else None
+
+
+def _kind(error: PortError) -> str:
+    """Return the kind of an error as metrics name it, such as "untrusted"."""
+    return type(error).__name__.removeprefix("Port").removeprefix("Switch").lower()
