@@ -89,7 +89,9 @@ def _gnmi(first: GnmiPortTable, rows: Sequence[GnmiPortTable]) -> PortReader:
     from xco.ports.gnmi_tls import GnmiTarget  # noqa: PLC0415
 
     target = GnmiTarget(**_target_keys(first))
-    ports = [GnmiPort(row.interface or "", row.queue or "", row.marks or "") for row in rows]
+    ports = [
+        GnmiPort(row.interface or "", row.queue or "", row.marks or "", row.origin) for row in rows
+    ]
     if first.mode == "get":
         return GnmiReader(target, ports)
     return GnmiStream(target, ports, first.sample_ns)

@@ -22,6 +22,8 @@ class GnmiPort:
     queue: str = ""
     marks: str = ""
     """Path of the vendor's counter of marked packets: OpenConfig has none."""
+    origin: str = ""
+    """Origin of OpenConfig's paths, for switches that have other models as default."""
 
     def __str__(self) -> str:
         """Return it as messages name it."""
@@ -78,7 +80,7 @@ def written(path: Elements) -> str:
 
 def _interface(port: GnmiPort) -> Any:
     steps: _Steps = (("interface", {"name": port.interface}), ("state", {}), ("counters", {}))
-    return _path((("interfaces", {}), *steps))
+    return _path((("interfaces", {}), *steps), port.origin)
 
 
 def _queue(port: GnmiPort) -> Any:
@@ -88,11 +90,12 @@ def _queue(port: GnmiPort) -> Any:
         ("interface", {"interface-id": port.interface}),
     )
     below: _Steps = (("output", {}), ("queues", {}), ("queue", {"name": port.queue}), ("state", {}))
-    return _path((*above, *below))
+    return _path((*above, *below), port.origin)
 
 
-def _path(steps: _Steps) -> Any:
-    return gnmi_pb2.Path(elem=[gnmi_pb2.PathElem(name=name, key=key) for name, key in steps])
+def _path(steps: _Steps, origin: str) -> Any:
+    elem = [gnmi_pb2.PathElem(name=name, key=key) for name, key in steps]
+    return gnmi_pb2.Path(elem=elem, origin=origin)
 
 
 def _given(path: str) -> Any:

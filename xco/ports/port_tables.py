@@ -102,6 +102,8 @@ class GnmiPortTable(_Port, frozen=True, kw_only=True):
     queue: _Name | None = None
     """Default: the whole interface."""
     marks: _Name | None = None
+    origin: str = ""
+    """Origin of the paths of OpenConfig; default: the switch's own."""
     username: str = ""
     password_file: str = ""
     ca_file: str = ""

@@ -42,6 +42,12 @@ def test_the_request_names_every_path_with_its_interval() -> None:
     assert [(one.mode, one.sample_interval) for one in wanted.subscription] == [(pb2.SAMPLE, S)] * 3
 
 
+@pytest.mark.parametrize("queue", ["", "q3"])
+def test_an_origin_is_that_of_every_path_of_openconfig(queue: str) -> None:
+    counts, marks = paths(GnmiPort("e1", queue, MARKS, "openconfig"))
+    assert (counts.origin, marks.origin) == ("openconfig", "vendor")
+
+
 def test_the_first_reading_is_that_of_all_ports() -> None:
     one = gathered(E1, E2, responses=(whole(E1, 1), whole(E2, 2)))
     assert not one.ready()
