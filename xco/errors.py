@@ -19,7 +19,8 @@ XcoError
 │   ├── PortUncounted      it exists, but does not count what is needed
 │   ├── SwitchAway         its switch cannot be reached, or does not answer in time
 │   ├── SwitchGarbled      its switch answers what the protocol does not allow
-│   └── SwitchRefused      its switch answers with an error
+│   ├── SwitchRefused      its switch answers with an error
+│   └── SwitchUntrusted    its switch and the agent do not trust each other's certificates
 └── ControllerError        the controller, or its loop, cannot start or continue
     └── NoAnswerError nothing runs where the command line looked for it (xco/cli/command.py)
 """
@@ -128,6 +129,10 @@ class SwitchGarbled(PortError):  # noqa: N818
 
 class SwitchRefused(PortError):  # noqa: N818
     """The port's switch answers with an error."""
+
+
+class SwitchUntrusted(PortError):  # noqa: N818
+    """The port's switch does not prove who it is, or does not accept who the agent is."""
 
 
 class ControllerError(XcoError):

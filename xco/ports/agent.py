@@ -20,7 +20,7 @@ HEARD_FOR_NS: Final = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One look at ports that are read together: a reading for each, and when they were read."""
+    """One look at ports that are read together: what is new of each, and when it was read."""
 
     read_ns: int
     readings: Mapping[int, Reading]
@@ -29,11 +29,12 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class PortState:
-    """What is known of a port; `problem` says why it cannot be read now, "" if it can."""
+    """What is known of a port; `problem` and its `kind` say why it cannot be read now, if so."""
 
     counters: Counters | None = None
     read_ns: int = 0
     problem: str = ""
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +68,9 @@ class Agent:
         for index, reading in look.readings.items():
             before = self.states[index]
             if isinstance(reading, PortError):
-                self.states[index] = replace(before, problem=str(reading))
+                self.states[index] = replace(before, problem=str(reading), kind=_kind(reading))
             else:
-                self.states[index] = PortState(reading, look.read_ns)
+                self.states[index] = PortState(reading, reading.read_ns or look.read_ns)
                 self._fresh.add(index)
             if bool(before.problem) != bool(self.states[index].problem):
                 yield Change(index, self.states[index].problem)
@@ -130,3 +131,8 @@ class Agent:
     def _answered_lately(self, now_ns: int) -> Status | None:
         recent = now_ns - self._answered_ns < self._heard_for_ns
         return self._answer if recent else None
+
+
+def _kind(error: PortError) -> str:
+    """Return the kind of an error as metrics name it, such as "untrusted"."""
+    return type(error).__name__.removeprefix("Port").removeprefix("Switch").lower()

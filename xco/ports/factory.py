@@ -2,12 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, Final
 
 from xco.ports.config import AgentPort
 from xco.ports.linux import LinuxReader
 from xco.ports.openflow import OpenFlowReader, PortNumber
 from xco.ports.port_tables import GnmiPortTable, LinuxPort, OpenFlowPort
 from xco.ports.reader import PortReader
+
+_GNMI_BACKOFF_S: Final = 8.0
+"""A handshake of TLS takes CPU that a switch may need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,13 +21,15 @@ class Source:
     name: str
     reader: PortReader
     ports: tuple[int, ...]
+    backoff_max_s: float = 0.5
+    """Longest time between attempts while the switch is away."""
 
 
 def sources(ports: Sequence[AgentPort]) -> list[Source]:
     """Return the readers of all ports.
 
     Raises:
-        ConfigError: pygnmi is not installed, or a file that gNMI needs cannot be read.
+        ConfigError: pygnmi is not installed, or a file that gNMI needs cannot be used.
     """
     grouped: dict[tuple[str, ...], list[int]] = {}
     for index, port in enumerate(ports):
@@ -43,10 +49,10 @@ def _group(port: AgentPort) -> tuple[str, ...]:
         case OpenFlowPort(switch=switch):
             return ("openflow", switch)
         case GnmiPortTable() as table:
-            return ("gnmi", repr(_target_keys(table)))
+            return ("gnmi", table.mode, table.sample_interval, repr(_target_keys(table)))
 
 
-def _target_keys(table: GnmiPortTable) -> dict[str, str]:
+def _target_keys(table: GnmiPortTable) -> dict[str, Any]:
     return {
         "address": table.target,
         "username": table.username,
@@ -55,6 +61,7 @@ def _target_keys(table: GnmiPortTable) -> dict[str, str]:
         "cert_file": table.cert_file,
         "cert_key_file": table.cert_key_file,
         "tls_name": table.tls_name,
+        "insecure": table.insecure,
     }
 
 
@@ -71,11 +78,20 @@ def _source(ports: Sequence[AgentPort], indices: Sequence[int]) -> Source:
             return Source(switch, OpenFlowReader(switch, numbers), tuple(indices))
         case GnmiPortTable() as first:
             rows = [one for one in tables if isinstance(one, GnmiPortTable)]
-            return Source(first.target, _gnmi(first, rows), tuple(indices))
+            return Source(first.target, _gnmi(first, rows), tuple(indices), _GNMI_BACKOFF_S)
 
 
 def _gnmi(first: GnmiPortTable, rows: Sequence[GnmiPortTable]) -> PortReader:
-    from xco.ports.gnmi import GnmiPort, GnmiReader, GnmiTarget  # noqa: PLC0415  takes pygnmi
+    # These take pygnmi, which is optional.
+    from xco.ports.gnmi import GnmiReader  # noqa: PLC0415
+    from xco.ports.gnmi_paths import GnmiPort  # noqa: PLC0415
+    from xco.ports.gnmi_stream import GnmiStream  # noqa: PLC0415
+    from xco.ports.gnmi_tls import GnmiTarget  # noqa: PLC0415
 
-    ports = [GnmiPort(row.interface or "", row.queue or "", row.marks or "") for row in rows]
-    return GnmiReader(GnmiTarget(**_target_keys(first)), ports)
+    target = GnmiTarget(**_target_keys(first))
+    ports = [
+        GnmiPort(row.interface or "", row.queue or "", row.marks or "", row.origin) for row in rows
+    ]
+    if first.mode == "get":
+        return GnmiReader(target, ports)
+    return GnmiStream(target, ports, first.sample_ns)

@@ -26,7 +26,7 @@ def values(updates: Iterable[Any]) -> dict[str, int]:
     """
     found: dict[str, int] = {}
     for update in updates:
-        name = _plain(update.path.elem[-1].name) if update.path.elem else ""
+        name = plain(update.path.elem[-1].name) if update.path.elem else ""
         found.update(_numbers(name, _value(update.val)))
     return found
 
@@ -45,18 +45,46 @@ def _value(typed: Any) -> Any:
 
 
 def _numbers(name: str, value: Any) -> Iterator[tuple[str, int]]:
-    """Yield the counters of a value: JSON writes those of 64 bits as text (RFC 7951)."""
+    """Yield the counters of a value."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if not isinstance(inner, dict):
-                yield from _numbers(_plain(key), inner)
-    elif isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) <= 20:
-        yield name, int(value)
-    elif isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        yield name, value
+                yield from _numbers(plain(key), inner)
+    elif (number := _number(value)) is not None:
+        yield name, number
 
 
-def _plain(name: str) -> str:
+def numbers(name: str, typed: Any) -> dict[str, int | None]:
+    """Return what a TypedValue has for a leaf, or below a container; None: no number.
+
+    A container that cannot be read has None for `name`.
+    """
+    try:
+        value = _value(typed)
+    except SwitchGarbled:
+        return {name: None}
+    if not isinstance(value, dict):
+        return {name: _number(value)}
+    leaves = ((plain(key), inner) for key, inner in value.items())
+    return {key: _number(inner) for key, inner in leaves if not isinstance(inner, dict)}
+
+
+def one_number(typed: Any) -> int | None:
+    """Return the only number in a TypedValue; None if there are none, or several."""
+    found = set(numbers("", typed).values())
+    return found.pop() if len(found) == 1 else None
+
+
+def _number(value: Any) -> int | None:
+    """Return a counter: JSON writes those of 64 bits as text (RFC 7951)."""
+    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) <= 20:
+        return int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    return None
+
+
+def plain(name: str) -> str:
     """Return a node's name without its module."""
     return name.rpartition(":")[2]
 

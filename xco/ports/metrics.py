@@ -42,10 +42,15 @@ class PortCollector(Collector):
         backlog = GaugeMetricFamily(
             "xco_port_backlog_bytes", "Bytes that wait at a port", labels=_LABELS
         )
+        problem = GaugeMetricFamily(
+            "xco_port_problem", "1 for the kind of problem of a port", labels=[*_LABELS, "kind"]
+        )
         for port in found.ports:
+            if port.problem:
+                problem.add_metric([port.source, port.target, port.kind], 1)
             readable.add_metric([port.source, port.target], float(not port.problem))
             backlog.add_metric([port.source, port.target], port.backlog_bytes)
-        yield from (readable, backlog, *_counters(found.ports))
+        yield from (readable, problem, backlog, *_counters(found.ports))
 
 
 def _counters(ports: tuple[PortStatus, ...]) -> Iterator[Metric]:

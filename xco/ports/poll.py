@@ -13,7 +13,7 @@ from xco.ports.factory import Source
 from xco.ports.reader import Reading
 
 BACKOFF_S: Final = 0.5
-"""Time between attempts while a switch is away."""
+"""Time before the first attempt to reach a switch that is away."""
 _log = structlog.get_logger("xco.ports")
 
 
@@ -43,22 +43,36 @@ class Poller:
         return look
 
     def _run(self) -> None:
-        due = time.monotonic()
+        due, failures = time.monotonic(), 0
         while not self._stop.is_set():
             look, away = looked(self._source)
             with self._lock:
-                self._look = look
-            pause = max(BACKOFF_S, self._interval_s) if away else self._interval_s
+                self._look = joined(self._look, look)
+            failures = failures + 1 if away else 0
+            pause = pause_s(self._interval_s, failures, self._source.backoff_max_s)
             due = max(due + pause, time.monotonic())
             self._stop.wait(due - time.monotonic())
         self._source.reader.close()
+
+
+def joined(before: Look | None, now: Look) -> Look:
+    """Return a look with what an earlier one has of other ports."""
+    return now if before is None else Look(now.read_ns, {**before.readings, **now.readings})
+
+
+def pause_s(interval_s: float, failures: int, longest_s: float) -> float:
+    """Return the time to the next look, after this many failed ones in a row."""
+    if not failures:
+        return interval_s
+    doubled: float = BACKOFF_S * 2 ** min(failures - 1, 16)
+    return max(interval_s, min(doubled, longest_s))
 
 
 def looked(source: Source) -> tuple[Look, bool]:
     """Read a source once; return the look, and whether none of its ports could be read."""
     began_ns = time.monotonic_ns()
     try:
-        readings: Sequence[Reading] = source.reader.read()
+        readings: Sequence[Reading | None] = source.reader.read()
     except PortError as error:
         return Look(time.monotonic_ns(), _each(source, error)), True
     except Exception as error:  # noqa: BLE001  the thread's firewall: the next look may work
@@ -67,7 +81,8 @@ def looked(source: Source) -> tuple[Look, bool]:
         source.reader.close()
         return Look(time.monotonic_ns(), _each(source, failed)), True
     middle_ns = (began_ns + time.monotonic_ns()) // 2
-    return Look(middle_ns, dict(zip(source.ports, readings, strict=True))), False
+    found = zip(source.ports, readings, strict=True)
+    return Look(middle_ns, {port: one for port, one in found if one is not None}), False
 
 
 def _each(source: Source, error: PortError) -> Mapping[int, Reading]:

@@ -1,12 +1,14 @@
 """The tables [[port-agent.port]]: one structure for each kind of reader."""
 
 import re
+from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
 import msgspec
 
-from xco.errors import ConfigError
+from xco.errors import ConfigError, UnitError
 from xco.tables import Format
+from xco.units import parse_duration
 
 FORM: Final = Format(
     forms={
@@ -26,11 +28,17 @@ FORM: Final = Format(
         "queue": "a queue of the port: a number for openflow, a name for gnmi",
         "target": 'address and port of the gNMI server, such as "switch1:9339"',
         "marks": "the path of the vendor's counter of marked packets",
+        "mode": '"subscribe" or "get"',
+        "sample_interval": 'a duration from "10ms" to "1s", such as "500ms"',
     }
 )
 
 _Interface = Annotated[str, msgspec.Meta(pattern=r"^[^\s/-][^\s/]{0,14}\Z")]
 _Name = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
+_FILES: Final = ("password_file", "ca_file", "cert_file", "cert_key_file")
+_SHORTEST_NS: Final = 10_000_000
+_LONGEST_NS: Final = 1_000_000_000
+"""The controller takes a port that it has not heard of for 3 s as one without counters."""
 _SWITCH = re.compile(r"tcp:(\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]+):([0-9]{1,5})|unix:/\S+")
 
 
@@ -94,27 +102,58 @@ class GnmiPortTable(_Port, frozen=True, kw_only=True):
     queue: _Name | None = None
     """Default: the whole interface."""
     marks: _Name | None = None
+    origin: str = ""
+    """Origin of the paths of OpenConfig; default: the switch's own."""
     username: str = ""
     password_file: str = ""
     ca_file: str = ""
+    """Default: the certificates that this machine trusts."""
     cert_file: str = ""
     cert_key_file: str = ""
     tls_name: str = ""
     insecure: bool = False
     """Whether to speak without encryption."""
 
+    mode: Literal["subscribe", "get"] = "subscribe"
+    """Whether the switch streams its counters, or is asked for them."""
+    sample_interval: str = "1s"
+    """Time between two samples of a stream."""
+
     def completed(self, interface: str, file: str, key: str) -> Self:
-        """Return the table with the interface that the topology names, unless it has its own."""
-        if bool(self.ca_file) == self.insecure:
-            fix = "write `ca_file`, or `insecure = true` for a connection without encryption"
-            raise ConfigError(file, f"{key}.ca_file", "either this or `insecure` is needed", fix)
-        if bool(self.cert_file) != bool(self.cert_key_file):
-            fix = "write both, or neither"
-            raise ConfigError(file, f"{key}.cert_file", "comes with `cert_key_file`", fix)
+        """Return the table with the topology's interface as default, and absolute paths."""
+        self._check(file, key)
         if self.interface is None and not interface:
             fix = f"write {FORM.forms['interface']}, or `ports` of the link in the topology"
             raise ConfigError(file, f"{key}.interface", "missing", fix)
-        return msgspec.structs.replace(self, interface=self.interface or interface)
+        given = ((name, getattr(self, name)) for name in _FILES)
+        files = {name: str(Path(file).parent / path) for name, path in given if path}
+        return msgspec.structs.replace(self, interface=self.interface or interface, **files)
+
+    @property
+    def sample_ns(self) -> int:
+        """Time between two samples. Raises UnitError."""
+        return parse_duration(self.sample_interval, field="sample_interval")
+
+    def _check(self, file: str, key: str) -> None:
+        for name in ("ca_file", "cert_file", "tls_name") if self.insecure else ():
+            if getattr(self, name):
+                problem = "contradicts `insecure`, a connection without encryption"
+                raise ConfigError(file, f"{key}.{name}", problem, "remove one of them")
+        if bool(self.cert_file) != bool(self.cert_key_file):
+            fix = "write both, or neither"
+            raise ConfigError(file, f"{key}.cert_file", "comes with `cert_key_file`", fix)
+        if self.password_file and not self.username:
+            raise ConfigError(file, f"{key}.username", "missing", "write the password's user")
+        self._check_samples(file, f"{key}.sample_interval")
+
+    def _check_samples(self, file: str, key: str) -> None:
+        fix = f"write {FORM.forms['sample_interval']}"
+        try:
+            if _SHORTEST_NS <= self.sample_ns <= _LONGEST_NS:
+                return
+        except UnitError as error:
+            raise ConfigError(file, key, str(error), fix) from error
+        raise ConfigError(file, key, f"{self.sample_interval!r} is out of range", fix)
 
 
 PortTable = LinuxPort | OpenFlowPort | GnmiPortTable

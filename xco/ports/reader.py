@@ -1,7 +1,7 @@
 """What the readers of ports have in common: the counters, and the interface."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from xco.errors import PortError
@@ -22,6 +22,8 @@ class Counters:
     backlog_bytes: int = 0
     counts_marks: bool = False
     """Whether the port counts marks; otherwise they are 0."""
+    read_ns: int = field(default=0, compare=False)
+    """When they were read, on the monotonic clock; 0: when the look was taken."""
 
 
 Reading = Counters | PortError
@@ -31,8 +33,10 @@ Reading = Counters | PortError
 class PortReader(Protocol):
     """Reads ports that are read together, such as those of one switch. For one thread."""
 
-    def read(self) -> Sequence[Reading]:
+    def read(self) -> Sequence[Reading | None]:
         """Return a reading for each port, in the order of the configuration.
+
+        None stands for a port that has nothing new; the first look has no None.
 
         Raises:
             PortError: none of them can be read.

@@ -15,7 +15,7 @@ from xco.ports.factory import sources
 from xco.ports.link import Controllers
 from xco.ports.metrics import served
 from xco.ports.poll import Poller
-from xco.ports.status import AgentStatus, publish, status
+from xco.ports.status import AgentStatus, Rates, publish, status
 from xco.protocol.checks import AGENT
 from xco.protocol.keys import HostKeys, read_host_keys
 
@@ -69,7 +69,7 @@ class Shell:
         self._controllers = Controllers(config.controllers, keys)
         self._round_ns = min(config.interval_ns, LOOK_EVERY_NS)
         self._stopping = False
-        self._before = list(self._agent.states)
+        self._rates = Rates(self._agent.states)
         self._published_ns = time.monotonic_ns()
         self._unheard = self._unpublished = ""
         self._status = self._now_status()
@@ -119,8 +119,8 @@ class Shell:
 
     def _publish(self) -> None:
         self._published_ns = time.monotonic_ns()
+        self._rates.published(self._agent.states)
         self._status = self._now_status()
-        self._before = list(self._agent.states)
         if self._status.problem != self._unheard:
             _log.warning("heard" if self._status.heard else "unheard", problem=self._status.problem)
         self._unheard = self._status.problem
@@ -134,7 +134,7 @@ class Shell:
 
     def _now_status(self) -> AgentStatus:
         now_ns = time.monotonic_ns()
-        return status(self._agent, self._config.ports, self._before, os.getpid(), now_ns)
+        return status(self._agent, self._config.ports, self._rates.before, os.getpid(), now_ns)
 
 
 def _make(config: AgentConfig) -> None:

@@ -17,7 +17,7 @@ STALE_NS: Final = 3_000_000_000
 
 
 class PortStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A port; counters are cumulative, rates are those of the last half second."""
+    """A port; counters are cumulative, rates those of half a second or more."""
 
     source: str
     target: str
@@ -25,6 +25,8 @@ class PortStatus(msgspec.Struct, frozen=True, kw_only=True):
     capacity_bps: int
     problem: str
     """Why it cannot be read now; "" if it can."""
+    kind: str = ""
+    """Kind of the problem, such as "untrusted"."""
     read_ns: int
     """Instant of the last reading on the monotonic clock; 0: none."""
     counts_marks: bool = False
@@ -66,6 +68,19 @@ def status(
     )
 
 
+class Rates:
+    """Keeps the state of each port before its latest one: a sample may be older than a status."""
+
+    def __init__(self, states: Sequence[PortState]) -> None:
+        self.before, self._latest = list(states), list(states)
+
+    def published(self, states: Sequence[PortState]) -> None:
+        """Take the states that were published last."""
+        for index, state in enumerate(states):
+            if state.read_ns > self._latest[index].read_ns:
+                self.before[index], self._latest[index] = self._latest[index], state
+
+
 def _port(port: AgentPort, now: PortState, before: PortState) -> PortStatus:
     counted = now.counters or Counters(0, 0)
     return PortStatus(
@@ -74,6 +89,7 @@ def _port(port: AgentPort, now: PortState, before: PortState) -> PortStatus:
         reader=port.table.reader,
         capacity_bps=port.capacity_bps,
         problem=now.problem,
+        kind=now.kind,
         read_ns=now.read_ns,
         counts_marks=counted.counts_marks,
         packets=counted.packets,
@@ -88,8 +104,10 @@ def _port(port: AgentPort, now: PortState, before: PortState) -> PortStatus:
 
 
 def _per_second(counter: str, now: PortState, before: PortState) -> float:
-    """Return the rate of a counter; 0 if it was not read twice, or restarted."""
-    if now.counters is None or before.counters is None or now.read_ns <= before.read_ns:
+    """Return the rate of a counter; 0 if it was not read twice, restarted, or is lost."""
+    if now.problem or now.counters is None or before.counters is None:
+        return 0.0
+    if now.read_ns <= before.read_ns:
         return 0.0
     more: int = getattr(now.counters, counter) - getattr(before.counters, counter)
     return max(0, more) * 1e9 / (now.read_ns - before.read_ns)

@@ -147,7 +147,7 @@ def known() -> set[str]:
     found = {"xco_up", *(f"xco_host_{name}" for name in columns)}
     found |= {f"xco_{name}" if name in GAUGES else f"xco_{name}_total" for name in ours}
     found |= {f"xco_coordinator_{name}" for name in theirs}
-    found |= {"xco_port_agent_heard", "xco_port_readable"}
+    found |= {"xco_port_agent_heard", "xco_port_readable", "xco_port_problem"}
     return found | {f"xco_coordinator_{name}_total" for name in theirs}
 
 

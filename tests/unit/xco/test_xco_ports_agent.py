@@ -1,15 +1,17 @@
 """The port agent's decisions: what it sends, and when a controller hears it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from xco.errors import PortError, PortGone
+from xco.errors import PortError, PortGone, SwitchUntrusted
 from xco.ports.agent import Agent, Change, Look
 from xco.ports.config import AgentConfig, AgentPort
+from xco.ports.metrics import PortCollector
 from xco.ports.port_tables import LinuxPort
 from xco.ports.reader import Counters, Reading
-from xco.ports.status import AgentStatus, status
+from xco.ports.status import AgentStatus, Rates, status
 from xco.protocol.checks import AGENT, CONTROLLER, PORTS_MAX
 from xco.protocol.messages import Header, Status, Strategy, Welcome
 from xco.protocol.wire import decode, encode
@@ -151,6 +153,29 @@ def test_a_counter_that_restarts_has_no_rate() -> None:
     found = seen_status(agent(), [counted(30), counted(1)], [counted(3), counted(2)])
     assert found.ports[0].rate_bps == 0.0
     assert found.ports[1].rate_bps == 8 * 100 * 2
+
+
+def test_a_rate_lasts_until_the_next_sample_and_ends_with_a_problem() -> None:
+    ours = agent()
+    rates = Rates(ours.states)
+    for count, at_ns in ((counted(10), NOW - S), (counted(30), NOW)):
+        list(ours.seen(look(count, at_ns=at_ns)))
+        rates.published(ours.states)
+    rates.published(ours.states)
+    found = status(ours, config().ports, rates.before, 42, NOW)
+    assert found.ports[0].rate_bps == 8 * 2000
+    list(ours.seen(look(SwitchUntrusted("tor", "its certificate has expired"))))
+    found = status(ours, config().ports, rates.before, 42, NOW)
+    assert (found.ports[0].rate_bps, found.ports[0].kind) == (0.0, "untrusted")
+    samples = [one for metric in PortCollector(lambda: found).collect() for one in metric.samples]
+    (problem,) = [one for one in samples if one.name == "xco_port_problem"]
+    assert problem.labels["kind"] == "untrusted"
+
+
+def test_a_reading_may_have_an_instant_of_its_own() -> None:
+    ours = agent()
+    list(ours.seen(look(replace(counted(1), read_ns=NOW - 7))))
+    assert ours.states[0].read_ns == NOW - 7
 
 
 def test_a_port_that_was_never_read_has_no_instant() -> None:

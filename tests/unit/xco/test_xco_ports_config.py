@@ -8,7 +8,7 @@ import pytest
 from xco.errors import ConfigError
 from xco.ports.config import AgentConfig, load_agent_config
 from xco.ports.factory import sources
-from xco.ports.port_tables import LinuxPort, OpenFlowPort
+from xco.ports.port_tables import GnmiPortTable, LinuxPort, OpenFlowPort
 
 TOPOLOGY = """
 [switch.tor]
@@ -72,10 +72,32 @@ def test_ports_of_one_switch_are_read_together(tmp_path: Path) -> None:
     ]
 
 
+def test_ports_with_another_interval_are_another_stream(tmp_path: Path) -> None:
+    pytest.importorskip("grpc", reason="pygnmi is not installed")
+    first = GNMI + "insecure = true\n"
+    back = first.replace('["spine", "tor"]', '["tor", "spine"]')
+    (both,) = sources(loaded(tmp_path, first, back).ports)
+    assert both.ports == (0, 1)
+    fast = back + 'sample_interval = "100ms"'
+    assert len(sources(loaded(tmp_path, first, fast).ports)) == 2
+
+
 def test_a_queue_is_part_of_the_port(tmp_path: Path) -> None:
     table = loaded(tmp_path, OPENFLOW + "queue = 0").ports[0].table
     assert isinstance(table, OpenFlowPort)
     assert (table.number, table.queue) == (3, 0)
+
+
+def test_gnmi_is_encrypted_and_checked_unless_told_otherwise(tmp_path: Path) -> None:
+    table = loaded(tmp_path, GNMI).ports[0].table
+    assert isinstance(table, GnmiPortTable)
+    assert (table.insecure, table.ca_file) == (False, "")
+
+
+def test_files_of_gnmi_are_named_from_the_folder_of_the_settings(tmp_path: Path) -> None:
+    table = loaded(tmp_path, GNMI + 'ca_file = "ca.pem"').ports[0].table
+    assert isinstance(table, GnmiPortTable)
+    assert table.ca_file == str(tmp_path / "ca.pem")
 
 
 PORTS = "port-agent.port[0]"
@@ -107,7 +129,6 @@ MISTAKES: dict[str, tuple[Any, str, str]] = {
         f"{PORTS}.switch",
         "is malformed",
     ),
-    "gNMI in the clear by accident": (GNMI, f"{PORTS}.ca_file", "`insecure`"),
     "gNMI both ways": (
         GNMI + 'insecure = true\nca_file = "ca.pem"',
         f"{PORTS}.ca_file",
@@ -118,6 +139,24 @@ MISTAKES: dict[str, tuple[Any, str, str]] = {
         f"{PORTS}.cert_file",
         "cert_key_file",
     ),
+    "a certificate in the clear": (
+        GNMI + 'insecure = true\ncert_file = "c.pem"\ncert_key_file = "k.pem"',
+        f"{PORTS}.cert_file",
+        "`insecure`",
+    ),
+    "samples without a unit": (GNMI + 'sample_interval = "1"', f"{PORTS}.sample_interval", "'1'"),
+    "samples too rare": (
+        GNMI + 'sample_interval = "2s"',
+        f"{PORTS}.sample_interval",
+        "out of range",
+    ),
+    "another mode": (GNMI + 'mode = "on_change"', f"{PORTS}.mode", ""),
+    "a password without its user": (
+        GNMI + 'password_file = "p"',
+        f"{PORTS}.username",
+        "missing",
+    ),
+    "a password in the settings": (GNMI + 'password = "p"', f"{PORTS}.password", "no such key"),
 }
 
 

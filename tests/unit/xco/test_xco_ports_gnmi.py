@@ -20,7 +20,9 @@ from xco.errors import (  # noqa: E402  after the check that pygnmi is there
     SwitchGarbled,
     SwitchRefused,
 )
-from xco.ports.gnmi import GnmiPort, GnmiReader, GnmiTarget  # noqa: E402
+from xco.ports.gnmi import GnmiReader  # noqa: E402
+from xco.ports.gnmi_paths import GnmiPort  # noqa: E402
+from xco.ports.gnmi_tls import GnmiTarget  # noqa: E402
 from xco.ports.reader import Counters  # noqa: E402
 
 COUNTERS = {
@@ -87,9 +89,9 @@ def switch() -> Iterator[Switch]:
     server.stop(None).wait()
 
 
-def read(switch: Switch, *ports: GnmiPort, **target: str) -> Any:
+def read(switch: Switch, *ports: GnmiPort, **target: Any) -> Any:
     """Read ports of a switch once."""
-    reader = GnmiReader(GnmiTarget(switch.address, **target), ports, timeout_s=10.0)
+    reader = GnmiReader(GnmiTarget(switch.address, insecure=True, **target), ports, timeout_s=10.0)
     try:
         return reader.read()
     finally:
@@ -166,13 +168,14 @@ def test_marks_that_are_not_one_number_are_garbled(switch: Switch, value: Any) -
 
 def test_user_and_password_go_with_each_request(switch: Switch, tmp_path: Any) -> None:
     (tmp_path / "password").write_text("secret\n")
+    (tmp_path / "password").chmod(0o600)
     read(switch, PORT, username="reader", password_file=str(tmp_path / "password"))
     assert switch.users[0]["username"] == "reader"
     assert switch.users[0]["password"] == "secret"
 
 
 def test_a_switch_that_is_not_there_is_away() -> None:
-    reader = GnmiReader(GnmiTarget("127.0.0.1:1"), [PORT], timeout_s=5.0)
+    reader = GnmiReader(GnmiTarget("127.0.0.1:1", insecure=True), [PORT], timeout_s=5.0)
     with pytest.raises(SwitchAway, match=r"^127\.0\.0\.1:1: "):
         reader.read()
     reader.close()
@@ -186,7 +189,7 @@ def test_a_switch_that_does_not_answer_is_away_in_time(switch: Switch) -> None:
         return COUNTERS
 
     switch.values = late
-    reader = GnmiReader(GnmiTarget(switch.address), [PORT], timeout_s=0.2)
+    reader = GnmiReader(GnmiTarget(switch.address, insecure=True), [PORT], timeout_s=0.2)
     with pytest.raises(SwitchAway):
         reader.read()
     done.set()
@@ -196,7 +199,7 @@ def test_a_switch_that_does_not_answer_is_away_in_time(switch: Switch) -> None:
 @pytest.mark.parametrize("path", ["/", "/qos/port[name=a=b]/x"])
 def test_a_path_that_is_none_is_an_error_of_the_settings(path: str) -> None:
     with pytest.raises(ConfigError, match="is no path"):
-        GnmiReader(GnmiTarget("127.0.0.1:1"), [GnmiPort("e", marks=path)])
+        GnmiReader(GnmiTarget("127.0.0.1:1", insecure=True), [GnmiPort("e", marks=path)])
 
 
 def test_a_file_that_cannot_be_read_is_an_error_of_the_settings() -> None:
