@@ -1,6 +1,7 @@
 """When a host refuses new connections to another one: the compiled law, and what a liar can do."""
 
 import ctypes
+import itertools
 from typing import ClassVar
 
 import pytest
@@ -139,7 +140,7 @@ def test_a_refusal_ends_with_the_silence(shim: ctypes.CDLL) -> None:
 def test_a_refusal_has_a_longest_duration_and_a_rest_after_it(shim: ctypes.CDLL) -> None:
     found = Way(shim).through(20_000, 1.0)
     changes = [at for at in range(1, len(found)) if found[at] != found[at - 1]]
-    first, second, third = (b - a for a, b in zip(changes, changes[1:], strict=False))
+    first, second, third = (b - a for a, b in itertools.pairwise(changes))
     assert (first * PERIOD, second * PERIOD, third * PERIOD) == (MOST, REST, MOST)
 
 
@@ -193,7 +194,7 @@ def test_what_was_said_too_long_ago_never_refuses(
 def test_whatever_a_host_says_a_connection_is_made_within_seven_seconds(
     shim: ctypes.CDLL, lies: list[tuple[int, float, int]], phase: int
 ) -> None:
-    """A refusal is not longer than the rest after it, so not all of a connection's SYNs meet one."""
+    """A refusal is no longer than the rest after it: not all of a connection's SYNs meet one."""
     way, refused = Way(shim), list[bool]()
     for periods, share, silent in lies:
         refused += way.through(periods * PERIOD // MS, share) + way.wait(silent * PERIOD // MS)
