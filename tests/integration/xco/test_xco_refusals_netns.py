@@ -1,0 +1,320 @@
+"""New connections to a host whose way is congested are refused; everything else goes on."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+from support.waiting import eventually
+from test_xco_streams_netns import ACK, FIN, FRAMES, ethernet, ip4, ip6, with_options
+
+from benchmarks.xco.gates.rig import (
+    CONTROLLER_ADDRESS,
+    HOST,
+    MASTER,
+    OTHER,
+    RECEIVER,
+    Rig,
+    Running,
+    rig,
+)
+from lab.system import namespaces
+from xco.coordinator.config import CoordinatorConfig, plain
+from xco.coordinator.status import Metrics, status
+from xco.core_files import program
+from xco.protocol.keys import derive, host_file
+from xco.protocol.messages import Header, Marks
+from xco.protocol.wire import Mode, encode
+
+pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
+PEER_PORT, SERVICE = 7401, 5001
+HOSTS = 3
+SYN, SYN_ECN, SYN_ACK = 0x02, 0xC2, 0x12
+LEASE_S = 0.2
+"""After it the program admits by itself."""
+RAW = """
+import socket, sys
+out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+out.bind(("e0", 0))
+for frame in sys.argv[1:]:
+    out.send(bytes.fromhex(frame))
+"""
+
+
+@pytest.fixture
+def bench() -> Iterator[Rig]:
+    with rig("xcoref") as made:
+        made.classifier = "bpf"
+        yield made
+
+
+@dataclass
+class Peer:
+    """The receiver's coordinator, which says what it is told to say."""
+
+    socket: socket.socket
+    config: CoordinatorConfig
+    share: float = 1.0
+    """Of the packets that arrive marked."""
+    over: threading.Event = field(default_factory=threading.Event)
+
+    def run(self) -> None:
+        """Write every 10 ms."""
+        keys = derive(MASTER, 1, HOSTS).peers
+        assert keys
+        digest, packets, marks = self.config.topology.hosts_digest(), 0, 0
+        for sequence in count(1):
+            if self.over.wait(0.01):
+                return
+            packets, marks = packets + 100, marks + round(100 * self.share)
+            header = Header(1, 0, sequence, time.monotonic_ns())
+            told = Marks(header, 0, sequence, packets, packets, marks, digest, 10**9, 0)
+            self.socket.sendto(encode(told, keys.to[0]), (HOST, PEER_PORT))
+
+
+@contextmanager
+def peer(bench: Rig, config: CoordinatorConfig) -> Iterator[Peer]:
+    """Let the receiver write to the host."""
+
+    def create() -> socket.socket:
+        made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        made.bind((RECEIVER, PEER_PORT))
+        return made
+
+    with namespaces.inside(bench.far, create) as out:
+        made = Peer(out, config)
+        thread = threading.Thread(target=made.run)
+        thread.start()
+        try:
+            yield made
+        finally:
+            made.over.set()
+            thread.join()
+
+
+def configured(bench: Rig, **changes: Any) -> CoordinatorConfig:
+    """Return a host that refuses where half of the packets are marked."""
+    key = bench.folder / "host.key"
+    key.write_bytes(host_file(derive(MASTER, 0, HOSTS)))
+    alone: dict[str, Any] = {"controllers": [], "fallback": "hygenicc", "marks": "hide"}
+    return bench.config(**alone | {"admission": 0.5, "key_file": str(key)} | changes)
+
+
+def hosts_refused(running: Running) -> int:
+    return running.statistics().values["destinations_refused"]
+
+
+def attempts(running: Running) -> int:
+    return running.statistics().values["attempts_refused"]
+
+
+def listening(bench: Rig, address: str) -> socket.socket:
+    def create() -> socket.socket:
+        return socket.create_server((address, SERVICE))
+
+    return namespaces.inside(bench.far, create)
+
+
+def connecting(bench: Rig, address: str) -> socket.socket:
+    """Return a socket that connects from now on."""
+
+    def create() -> socket.socket:
+        made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        made.setblocking(False)
+        made.connect_ex((address, SERVICE))
+        return made
+
+    return namespaces.inside(bench.near, create)
+
+
+def is_connected(one: socket.socket) -> bool:
+    try:
+        one.getpeername()
+    except OSError:
+        return False
+    return True
+
+
+def connects(one: socket.socket, seconds: float) -> float | None:
+    """Return how long it takes; None: longer."""
+    began = time.monotonic()
+    while time.monotonic() < began + seconds:
+        if is_connected(one):
+            return time.monotonic() - began
+        time.sleep(0.005)
+    return None
+
+
+def carries(source: socket.socket, to: socket.socket) -> bool:
+    source.sendall(b"x" * 20_000)
+    to.settimeout(10.0)
+    got = 0
+    while got < 20_000:
+        got += len(to.recv(65536))
+    return True
+
+
+def refused(running: Running) -> Callable[[], bool]:
+    return lambda: running.config.statistics.exists() and hosts_refused(running) == 1
+
+
+@pytest.mark.parametrize("gates", ["tbf", "edt"])
+def test_a_congested_host_gets_no_new_connection_and_keeps_those_it_has(
+    bench: Rig, gates: str
+) -> None:
+    config = configured(bench, gates=gates)
+    running = bench.start(config)
+    with listening(bench, RECEIVER) as there, listening(bench, OTHER), peer(bench, config) as told:
+        told.share = 0.0
+        eventually(config.statistics.exists)
+        with connecting(bench, RECEIVER) as before:
+            assert connects(before, 5.0) is not None
+            before.setblocking(True)
+            told.share = 1.0
+            eventually(refused(running))
+            with connecting(bench, RECEIVER) as late, connecting(bench, OTHER) as elsewhere:
+                assert connects(elsewhere, 0.5) is not None
+                assert connects(late, 0.5) is None
+                assert carries(before, there.accept()[0])
+                eventually(lambda: attempts(running) == 1)
+                shows_refusal(running)
+                told.share = 0.0
+                assert connects(late, 10.0) is not None
+        eventually(lambda: hosts_refused(running) == 0)
+    log = bench.log.read_text()
+    assert log.count("connections to host 1 are refused: 100 % of what arrives there is") == 1
+    assert log.count("connections to host 1 are admitted again, after") == 1
+
+
+def shows_refusal(running: Running) -> None:
+    """Check status and metrics."""
+    found = {one.host: one for one in status(running.config).sources}["b"]
+    assert (found.refused, found.attempts_refused) == (True, 1)
+    registry = CollectorRegistry()
+    registry.register(Metrics(running.config))
+    place = {"interface": "e0"}
+    values = {
+        name: registry.get_sample_value(f"xco_coordinator_{name}", place | labels)
+        for name, labels in (
+            ("destinations_refused", {}),
+            ("attempts_refused_total", {}),
+            ("destination_refused", {"destination": "b"}),
+            ("destination_attempts_refused_total", {"destination": "b"}),
+        )
+    }
+    assert set(values.values()) == {1.0}, values
+
+
+def test_a_host_that_always_claims_marks_gets_connections_within_seconds(bench: Rig) -> None:
+    config = configured(bench)
+    running = bench.start(config)
+    with listening(bench, RECEIVER), peer(bench, config):
+        eventually(refused(running))
+        with connecting(bench, RECEIVER) as late:
+            took = connects(late, 12.0)
+    assert took is not None
+    assert 1.0 <= took < 9.0
+
+
+ASKING = {
+    "ipv4": ethernet(ip4(SYN), "0800"),
+    "ecn": ethernet(ip4(SYN_ECN), "0800"),
+    "data": ethernet(ip4(SYN) + "00" * 1000, "0800"),
+    "options": ethernet(with_options(SYN), "0800"),
+    "ipv6": ethernet(ip6(SYN), "86dd"),
+    "vlan": ethernet(ip4(SYN), "0800", "81000064"),
+}
+
+
+@pytest.mark.parametrize("gates", ["tbf", "edt"])
+def test_every_kind_of_first_segment_is_refused_and_no_other(bench: Rig, gates: str) -> None:
+    config = configured(bench, gates=gates)
+    running = bench.start(config)
+    others = [ethernet(ip4(flags), "0800") for flags in (ACK, SYN_ACK, FIN)]
+    with peer(bench, config):
+        eventually(refused(running))
+        for sent, frames in ((6, ASKING.values()), (6, [*others, *FRAMES.values()])):
+            send = bench.run(sys.executable, "-c", RAW, *frames)
+            assert send.wait(20) == 0
+            eventually(lambda sent=sent: attempts(running) == sent)
+            time.sleep(0.25)
+            assert attempts(running) == sent
+        assert hosts_refused(running) == 1, "the same refusal"
+
+
+def test_without_the_setting_marks_refuse_nothing(bench: Rig) -> None:
+    config = configured(bench, admission=None)
+    running = bench.start(config)
+    with listening(bench, RECEIVER), peer(bench, config):
+        eventually(lambda: config.statistics.exists())
+        eventually(lambda: running.statistics().values["peer_taken"] > 50)
+        with connecting(bench, RECEIVER) as one:
+            assert connects(one, 0.9) is not None
+    assert (hosts_refused(running), attempts(running)) == (0, 0)
+
+
+def filters(bench: Rig) -> str:
+    command = ["tc", "-n", bench.near, "filter", "show", "dev", "e0", "egress"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+
+@pytest.mark.parametrize("victims", ["loop", "both"])
+def test_nothing_is_refused_when_the_coordinator_is_killed(bench: Rig, victims: str) -> None:
+    """The guard removes the program; killed as well, it leaves one that refuses no longer."""
+    config = configured(bench)
+    running = bench.start(config)
+    with listening(bench, RECEIVER), peer(bench, config):
+        eventually(refused(running))
+        loop = running.loop()
+        if victims == "both":
+            os.kill(running.process.pid, signal.SIGSTOP)
+            os.kill(running.process.pid, signal.SIGKILL)
+        os.kill(loop, signal.SIGKILL)
+        running.process.wait(20)
+        if victims == "loop":
+            eventually(lambda: "xco" not in filters(bench))
+        else:
+            assert "xco" in filters(bench)
+        time.sleep(1.5 * LEASE_S)
+        with connecting(bench, RECEIVER) as one:
+            assert connects(one, 0.9) is not None
+
+
+def test_a_controller_ends_refusals(bench: Rig) -> None:
+    stand_in = bench.stand_in()
+    config = configured(bench, controllers=[f"{CONTROLLER_ADDRESS}:7400"])
+    running = bench.start(config)
+    with listening(bench, RECEIVER), peer(bench, config):
+        eventually(refused(running))
+        stand_in.keep_until(lambda: hosts_refused(running) == 0, Mode.OPEN, seconds=4.0)
+        with connecting(bench, RECEIVER) as one:
+            assert connects(one, 0.9) is not None
+        stand_in.keep(0.5, Mode.OPEN)
+        assert hosts_refused(running) == 0
+
+
+def test_without_a_program_it_is_said_once_that_nothing_is_refused(bench: Rig) -> None:
+    bench.classifier = "auto"
+    config = configured(bench)
+    lines = plain(config).splitlines(keepends=True)
+    config.plain_file.write_text("".join(one for one in lines if not one.startswith("classifier ")))
+    running = Running(
+        bench.run(str(program("xco-coordinator")), str(config.plain_file)), config, bench.log
+    )
+    with listening(bench, RECEIVER), peer(bench, config):
+        eventually(lambda: config.statistics.exists())
+        eventually(lambda: running.statistics().values["peer_taken"] > 50)
+        with connecting(bench, RECEIVER) as one:
+            assert connects(one, 0.9) is not None
+    assert bench.log.read_text().count("no connection is refused, since no BPF program") == 1
+    assert hosts_refused(running) == 0
