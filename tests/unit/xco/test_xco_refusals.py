@@ -7,7 +7,8 @@ from typing import ClassVar
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from xco_coordinator_rig import MS, NOW, SILENCE, build, long
+from xco_coordinator_rig import LINE, MS, NOW, SILENCE, build, long
+from xco_peers_rig import World
 
 PERIOD, HOLD = 10 * MS, 100 * MS
 MOST = REST = 5000 * MS
@@ -44,6 +45,7 @@ class Admission(ctypes.Structure):
     _fields_: ClassVar = [
         ("heard", Heard),
         ("share", ctypes.c_double),
+        ("mean", ctypes.c_double),
         *(
             (f"{name}_ns", ctypes.c_int64)
             for name in ("arrived", "above", "below", "began", "rests")
@@ -158,6 +160,32 @@ def test_more_messages_refuse_no_earlier(way: Way) -> None:
     for at in range(1, 90):
         way.now += MS
         assert not way.tell(at * 10, at * 10)
+
+
+def over_a_link(shim: ctypes.CDLL, capacity: float, warm_s: int, limit: float) -> list[bool]:
+    """Return for 3 s whether one of eight hosts is refused whose flows share a link of this part.
+
+    Their rates follow the link's marks, first for `warm_s` seconds.
+    """
+    world, way = World(shim, 16, {"core": capacity * LINE}), Way(shim, limit)
+    flows = [world.send(at, at + 8, float("inf"), "core") for at in range(8)]
+    world.run(warm_s * 1000 + 1)
+    found = []
+    for _ in range(300):
+        world.run(10)
+        way.now = world.now
+        found.append(way.tell(int(flows[0].arrived), int(flows[0].marked)))
+    return found
+
+
+@pytest.mark.parametrize("limit", [0.05, 0.8])
+def test_rates_that_have_settled_refuse_nothing(shim: ctypes.CDLL, limit: float) -> None:
+    assert not any(over_a_link(shim, 1.0, 3, limit))
+
+
+def test_a_link_that_rates_do_not_relieve_refuses_connections(shim: ctypes.CDLL) -> None:
+    """The guaranteed twentieth of safe shares alone exceeds it."""
+    assert sum(over_a_link(shim, 0.02, 1, 0.8)) > 280
 
 
 LIMITS = st.floats(1e-6, 1.0)

@@ -3,15 +3,20 @@
 
 #include <math.h>
 
-#define SMOOTHING_S 0.01 // time constant of the share
+#define SHARE_S 0.01 // time constant of the share
+#define MEAN_S 0.1 // of the mean: rates that follow marks rise and fall within less
 
 // Forgets what was known before a silence, or a restart of the other host.
 static void begin(struct xco_admission *admission, int64_t now_ns,
                   const struct xco_admission_heard *heard) {
     admission->heard = *heard;
-    admission->share = 0.0;
+    admission->share = admission->mean = 0.0;
     admission->arrived_ns = now_ns;
     admission->above_ns = admission->below_ns = 0;
+}
+
+static void smooth(double *value, double found, double seconds, double constant_s) {
+    *value += (1.0 - exp(-seconds / constant_s)) * (found - *value);
 }
 
 // Takes a period in which packets arrived. Without any, the share stays.
@@ -22,8 +27,9 @@ static void observe(struct xco_admission *admission, int64_t now_ns,
     const double marks = (double)(heard->marks - before->marks);
     if (packets > 0) {
         const double seconds = (double)(heard->at_ns - before->at_ns) / 1e9;
-        const double weight = 1.0 - exp(-seconds / SMOOTHING_S);
-        admission->share += weight * (fmin(1.0, marks / packets) - admission->share);
+        const double found = fmin(1.0, marks / packets);
+        smooth(&admission->share, found, seconds, SHARE_S);
+        smooth(&admission->mean, found, seconds, MEAN_S);
         admission->arrived_ns = now_ns;
     }
     admission->heard = *heard;
@@ -59,7 +65,7 @@ static void end(struct xco_admission *admission, int64_t now_ns) {
 static void judge(struct xco_admission *admission, double limit, int64_t now_ns) {
     const bool idle = now_ns - admission->arrived_ns >= XCO_ADMISSION_HOLD_NS;
     note(&admission->above_ns, !idle && admission->share >= limit, now_ns);
-    note(&admission->below_ns, admission->share < limit / 2, now_ns);
+    note(&admission->below_ns, admission->mean < limit / 2, now_ns);
     if (admission->began_ns != 0) {
         const bool long_enough = now_ns - admission->began_ns >= XCO_ADMISSION_MOST_NS;
         if (idle || long_enough || lasts(admission->below_ns, now_ns)) {

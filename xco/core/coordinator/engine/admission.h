@@ -26,10 +26,11 @@ struct xco_admission_terms {
 // The state for one destination; zero at the start.
 struct xco_admission {
     struct xco_admission_heard heard;
-    double share; // of marked packets, smoothed
+    double share; // of marked packets, smoothed a little: bursts are told apart
+    double mean; // the same over the ups and downs of rates that follow marks
     int64_t arrived_ns; // when packets last arrived there
     int64_t above_ns; // since when the share has been at the limit or above; 0: it is not
-    int64_t below_ns; // since when it has been below half of that; 0: it is not
+    int64_t below_ns; // since when the mean has been below half of that; 0: it is not
     int64_t began_ns; // the refusal; 0: connections are admitted
     int64_t rests_ns; // none begins before
 };
