@@ -40,7 +40,7 @@ _FORM: Final = Format(
         "gates": '"tbf", "edt" or "auto"',
         "marks": '"off", "hide" or "keep"',
         "fallback": '"safe", "open" or "hygenicc"',
-        "admission": "a share of marked packets above 0 and at most 1, such as 0.5",
+        "admission": "a share of marked packets above 0 and at most 1, such as 0.8",
         "pace": "a share of what is granted, above 0.5 and at most 1",
     }
 )

@@ -182,8 +182,8 @@ static __always_inline __u32 class_of(__u32 queue) {
     return XCO_CLASS_ROOT | minor;
 }
 
-/* A refused packet is lost as on a link (TC_ACT_STOLEN): a local TCP that is told of the loss
- * tries again each 0.5 s, and gives up within seconds. */
+/* A refused packet is lost as on a link (TC_ACT_STOLEN): a local TCP that is told of the loss tries
+ * again each 0.5 s, and soon has no attempt left. */
 SEC("tc") int xco_classify(struct __sk_buff *skb) {
     __u32 zero = 0, queue = NO_QUEUE;
     /* only the host's own root can aim at a class (socket(7), SO_PRIORITY) */
