@@ -30,7 +30,13 @@ from benchmarks.xco.gates.rig import (
     on_time,
     rig,
 )
+from benchmarks.xco.rig import LAB, Settings
+from benchmarks.xco.rig import rig as rig_on
+from lab.fabric.fabric import Fabric
+from lab.marking.terms import Marking
+from lab.plan import namespace
 from lab.system import namespaces
+from lab.traffic import roles
 from xco.coordinator import gate
 from xco.coordinator.config import CoordinatorConfig, plain
 from xco.coordinator.gate import lacking
@@ -44,6 +50,8 @@ pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
 PEER_PORT, SERVICE = 7401, 5001
 HOSTS = 3
 SYN, SYN_ECN, SYN_ACK = 0x02, 0xC2, 0x12
+LINK_BPS, UNSERVED = 100_000_000, 1e-7
+"""Served at this share of a rate, a port marks every packet behind the first."""
 T = TypeVar("T")
 TRIES = 4
 LEASE_S = 0.2
@@ -138,14 +146,23 @@ def attempts(running: Running) -> int:
 
 
 def listening(bench: Rig, address: str) -> socket.socket:
+    return listening_in(bench.far, address)
+
+
+def listening_in(name: str, address: str) -> socket.socket:
     def create() -> socket.socket:
         return socket.create_server((address, SERVICE))
 
-    return namespaces.inside(bench.far, create)
+    return namespaces.inside(name, create)
 
 
 def connecting(bench: Rig, address: str) -> socket.socket:
     """Return a socket that connects from now on."""
+    return connecting_in(bench.near, address)
+
+
+def connecting_in(name: str, address: str) -> socket.socket:
+    """Return one of a namespace."""
 
     def create() -> socket.socket:
         made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -153,7 +170,7 @@ def connecting(bench: Rig, address: str) -> socket.socket:
         made.connect_ex((address, SERVICE))
         return made
 
-    return namespaces.inside(bench.near, create)
+    return namespaces.inside(name, create)
 
 
 def is_connected(one: socket.socket) -> bool:
@@ -376,3 +393,33 @@ def test_without_a_program_it_is_said_once_that_nothing_is_refused(bench: Rig) -
             assert connects(one, 0.9) is not None
     assert bench.log.read_text().count("no connection is refused, since no BPF program") == 1
     assert hosts_refused(running) == 0
+
+
+def test_marks_on_the_wire_refuse_the_connections_of_who_sends_there() -> None:
+    """Two coordinators and a switch that marks what it forwards: no port in use explains that."""
+    coordinator = {"marks": "hide", "fallback": "hygenicc", "admission": 0.8}
+    settings = Settings(LAB.controller, {**LAB.coordinator, **coordinator})
+    with Fabric(f"rf{os.getpid()}") as fabric:
+        fabric.incast(2, LINK_BPS)
+        receiver, (busy, other) = fabric.receivers[0], fabric.senders
+        places = [namespace(fabric.prefix, host.name) for host in (receiver, busy, other)]
+        sink = roles.sink_messages(fabric.place(receiver))
+        with rig_on(fabric, settings) as xco, sink, listening_in(places[0], receiver.address):
+            xco.go("hygenicc")
+            flood = roles.send_messages(
+                fabric.place(busy), receiver.address, size=1000, rate_bps=LINK_BPS // 10
+            )
+            with flood:
+                eventually(lambda: xco.host_counters(busy)["offers"] == 1)
+                fabric.mark(Marking(threshold=0.0, phantom=UNSERVED))
+                eventually(lambda: xco.host_counters(busy)["destinations_refused"] == 1)
+                with (
+                    connecting_in(places[1], receiver.address) as late,
+                    connecting_in(places[2], receiver.address) as early,
+                ):
+                    assert connects(early, 0.9) is not None
+                    eventually(lambda: xco.host_counters(busy)["attempts_refused"] > 0)
+                    fabric.unmark()
+                    assert connects(late, 10.0) is not None
+                eventually(lambda: xco.host_counters(busy)["destinations_refused"] == 0)
+            assert xco.host_counters(other)["attempts_refused"] == 0
