@@ -2,32 +2,37 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from itertools import count
-from typing import Any, TypeVar
+from collections.abc import Iterator
 
 import pytest
 from prometheus_client import CollectorRegistry
-from support.inconclusive import Inconclusive
 from support.waiting import eventually
 from test_xco_streams_netns import ACK, FIN, FRAMES, ethernet, ip4, ip6, with_options
+from xco_refusals_rig import (
+    accepted,
+    attempts,
+    carries,
+    configured,
+    connecting,
+    connecting_in,
+    connects,
+    during_refusal,
+    hosts_refused,
+    listening,
+    listening_in,
+    peer,
+    refused,
+)
 
 from benchmarks.xco.gates.rig import (
     CONTROLLER_ADDRESS,
-    HOST,
-    MASTER,
     OTHER,
     RECEIVER,
     Rig,
     Running,
-    on_time,
     rig,
 )
 from benchmarks.xco.rig import LAB, Settings
@@ -35,25 +40,18 @@ from benchmarks.xco.rig import rig as rig_on
 from lab.fabric.fabric import Fabric
 from lab.marking.terms import Marking
 from lab.plan import namespace
-from lab.system import namespaces
 from lab.traffic import roles
 from xco.coordinator import gate
-from xco.coordinator.config import CoordinatorConfig, plain
+from xco.coordinator.config import plain
 from xco.coordinator.gate import lacking
 from xco.coordinator.status import Metrics, status
 from xco.core_files import program
-from xco.protocol.keys import derive, host_file
-from xco.protocol.messages import Header, Marks
-from xco.protocol.wire import Mode, encode
+from xco.protocol.wire import Mode
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
-PEER_PORT, SERVICE = 7401, 5001
-HOSTS = 3
 SYN, SYN_ECN, SYN_ACK = 0x02, 0xC2, 0x12
 LINK_BPS, UNSERVED = 100_000_000, 1e-7
 """Served at this share of a rate, a port marks every packet behind the first."""
-T = TypeVar("T")
-TRIES = 4
 LEASE_S = 0.2
 """After it the program admits by itself."""
 RAW = """
@@ -79,153 +77,6 @@ def gates(request: pytest.FixtureRequest) -> str:
     if kind == "edt" and lacking(gate.NEEDED_BY_EDT):
         pytest.skip("the kernel lacks fq")
     return kind
-
-
-@dataclass
-class Peer:
-    """The receiver's coordinator, which says what it is told to say."""
-
-    socket: socket.socket
-    config: CoordinatorConfig
-    share: float = 1.0
-    """Of the packets that arrive marked."""
-    over: threading.Event = field(default_factory=threading.Event)
-
-    def run_on_time(self) -> None:
-        """Write every 10 ms, until it is over."""
-        with on_time():
-            self._run()
-
-    def _run(self) -> None:
-        keys = derive(MASTER, 1, HOSTS).peers
-        assert keys
-        digest, packets, marks = self.config.topology.hosts_digest(), 0, 0
-        for sequence in count(1):
-            if self.over.wait(0.01):
-                return
-            packets, marks = packets + 100, marks + round(100 * self.share)
-            header = Header(1, 0, sequence, time.monotonic_ns())
-            told = Marks(header, 0, sequence, packets, packets, marks, digest, 10**9, 0)
-            self.socket.sendto(encode(told, keys.to[0]), (HOST, PEER_PORT))
-
-
-@contextmanager
-def peer(bench: Rig, config: CoordinatorConfig) -> Iterator[Peer]:
-    """Let the receiver write to the host."""
-
-    def create() -> socket.socket:
-        made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        made.bind((RECEIVER, PEER_PORT))
-        return made
-
-    with namespaces.inside(bench.far, create) as out:
-        made = Peer(out, config)
-        thread = threading.Thread(target=made.run_on_time)
-        thread.start()
-        try:
-            yield made
-        finally:
-            made.over.set()
-            thread.join()
-
-
-def configured(bench: Rig, **changes: Any) -> CoordinatorConfig:
-    """Return a host that refuses where half of the packets are marked."""
-    key = bench.folder / "host.key"
-    key.write_bytes(host_file(derive(MASTER, 0, HOSTS)))
-    alone: dict[str, Any] = {"controllers": [], "fallback": "hygenicc", "marks": "hide"}
-    return bench.config(**alone | {"admission": 0.5, "key_file": str(key)} | changes)
-
-
-def hosts_refused(running: Running) -> int:
-    return running.statistics().values["destinations_refused"]
-
-
-def attempts(running: Running) -> int:
-    return running.statistics().values["attempts_refused"]
-
-
-def listening(bench: Rig, address: str) -> socket.socket:
-    return listening_in(bench.far, address)
-
-
-def listening_in(name: str, address: str) -> socket.socket:
-    def create() -> socket.socket:
-        return socket.create_server((address, SERVICE))
-
-    return namespaces.inside(name, create)
-
-
-def connecting(bench: Rig, address: str) -> socket.socket:
-    """Return a socket that connects from now on."""
-    return connecting_in(bench.near, address)
-
-
-def connecting_in(name: str, address: str) -> socket.socket:
-    """Return one of a namespace."""
-
-    def create() -> socket.socket:
-        made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        made.setblocking(False)
-        made.connect_ex((address, SERVICE))
-        return made
-
-    return namespaces.inside(name, create)
-
-
-def is_connected(one: socket.socket) -> bool:
-    try:
-        one.getpeername()
-    except OSError:
-        return False
-    return True
-
-
-def connects(one: socket.socket, seconds: float) -> float | None:
-    """Return how long it takes; None: longer."""
-    began = time.monotonic()
-    while time.monotonic() < began + seconds:
-        if is_connected(one):
-            return time.monotonic() - began
-        time.sleep(0.005)
-    return None
-
-
-@contextmanager
-def accepted(one: socket.socket, listener: socket.socket) -> Iterator[socket.socket]:
-    """Yield the other end of a connection."""
-    assert connects(one, 5.0) is not None
-    one.setblocking(True)
-    with listener.accept()[0] as end:
-        yield end
-
-
-def carries(source: socket.socket, to: socket.socket) -> bool:
-    source.sendall(b"x" * 20_000)
-    to.settimeout(10.0)
-    got = 0
-    while got < 20_000:
-        got += len(to.recv(65536))
-    return True
-
-
-def refused(running: Running) -> Callable[[], bool]:
-    return lambda: running.config.statistics.exists() and hosts_refused(running) == 1
-
-
-def during_refusal(running: Running, observe: Callable[[], T]) -> T:
-    """Return what is seen while connections are refused, again where a stall ended the refusal."""
-
-    def ends() -> int:
-        return running.log.read_text().count("are admitted again")
-
-    for _ in range(TRIES):
-        eventually(refused(running))
-        before = ends()
-        seen = observe()
-        if ends() == before:
-            return seen
-    raise Inconclusive(f"the peer's messages were late {TRIES} times")
 
 
 def test_a_congested_host_gets_no_new_connection_and_keeps_those_it_has(
