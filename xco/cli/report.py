@@ -76,7 +76,8 @@ def _mode(mode: str, *, fell_back: bool) -> Text:
 def _coordinator(found: dict[str, Any]) -> Iterator[str | Table]:
     counters = found["counters"]
     yield (
-        f"coordinator: {found['interface']} {found['mode']}, {_obeys(found)}{_offers(found)}; "
+        f"coordinator: {found['interface']} {found['mode']}, {_obeys(found)}{_offers(found)}"
+        f"{_refusals(found)}; "
         f"{counters['slices']} slices, {counters['given_up']} given up, "
         f"{counters['fallbacks']} fallbacks"
     )
@@ -113,6 +114,13 @@ def _offers(found: dict[str, Any]) -> str:
     """Return how many hosts offer a rate, where rates come from them."""
     count = found["counters"]["offers"]
     return f", {count} hosts offer a rate" if found["mode"] == "hygenicc" else ""
+
+
+def _refusals(found: dict[str, Any]) -> str:
+    """Return to how many hosts new connections are refused."""
+    count = found["counters"]["destinations_refused"]
+    hosts = "1 host" if count == 1 else f"{count} hosts"
+    return f", connections to {hosts} are refused" if count else ""
 
 
 def _flow_now(row: dict[str, Any]) -> tuple[str, ...]:

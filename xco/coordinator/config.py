@@ -40,6 +40,7 @@ _FORM: Final = Format(
         "gates": '"tbf", "edt" or "auto"',
         "marks": '"off", "hide" or "keep"',
         "fallback": '"safe", "open" or "hygenicc"',
+        "admission": "a share of marked packets above 0 and at most 1, such as 0.8",
         "pace": "a share of what is granted, above 0.5 and at most 1",
     }
 )
@@ -80,6 +81,9 @@ class CoordinatorTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     the hosts agree on."""
     law: Literal["fair", "published"] = "fair"
     """How hosts agree on rates with `hygenicc`; the published law is there for comparisons."""
+    admission: Annotated[float, msgspec.Meta(gt=0, le=1)] | None = None
+    """Refuse new TCP connections to a host while at least this share of what arrives there is
+    marked on the way; only with `hygenicc`; none by default."""
     peer_port: Annotated[int, msgspec.Meta(ge=1, le=65535)] = 7401
     """UDP port of the hosts' messages to each other, with `hygenicc`."""
     newcomer_queue: str = "256KB"
@@ -233,11 +237,31 @@ def _check_fallback(table: CoordinatorTable, topology: Topology, file: str) -> N
         problem = f'"published" needs "hygenicc", and coordinator.fallback is "{table.fallback}"'
         fix = f'write {_TABLE}.fallback = "hygenicc", or {_TABLE}.law = "fair"'
         raise ConfigError(file, f"{_TABLE}.law", problem, fix)
+    _check_admission(table, file)
     nowhere = [host.name for host in topology.hosts if not host.addresses]
     if alone and nowhere:
         problem = f'"hygenicc" needs an address of each host, and {nowhere[0]} has none'
         fix = f"write host.{nowhere[0]}.addresses in {table.topology}, its own address first"
         raise ConfigError(file, f"{_TABLE}.fallback", problem, fix)
+
+
+def _check_admission(table: CoordinatorTable, file: str) -> None:
+    """Check that connections can be refused where that is asked for.
+
+    Raises:
+        ConfigError: names the key and its fix.
+    """
+    if table.admission is None:
+        return
+    where = f"{_TABLE}.admission"
+    if table.fallback != "hygenicc":
+        problem = f'needs what hosts tell each other, and {_TABLE}.fallback is "{table.fallback}"'
+        fix = f'write {_TABLE}.fallback = "hygenicc", or leave {where} out'
+        raise ConfigError(file, where, problem, fix)
+    if table.classifier == "u32":
+        problem = f'needs a BPF program, and {_TABLE}.classifier is "u32"'
+        fix = f'write {_TABLE}.classifier = "bpf", or leave {where} out'
+        raise ConfigError(file, where, problem, fix)
 
 
 def endpoint(text: str, file: str = "configuration") -> tuple[str, int]:
@@ -313,6 +337,8 @@ def _peers(config: CoordinatorConfig) -> Iterator[str]:
     yield f"hosts {len(topology.hosts)}"
     yield f"peer_port {config.table.peer_port}"
     yield f"published {int(config.table.law == 'published')}"
+    if config.table.admission is not None:
+        yield f"admission_ppm {max(1, round(config.table.admission * 1e6))}"
     yield f"port_bps {topology.host_rate_bps(config.host)}"
     for index, host in enumerate(topology.hosts):
         if index != config.host:

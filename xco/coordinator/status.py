@@ -45,6 +45,7 @@ _GAUGES: Final = frozenset(
         "spin_ns",
         "offers",
         "shared_bps",
+        "destinations_refused",
     }
 )
 
@@ -74,6 +75,10 @@ class SourceStatus:
     """What this host offered it last, to live without a controller; 0: nothing."""
     offered_bps: int = 0
     """What it offered this host last."""
+    refused: bool = False
+    """Whether this host refuses new connections to it now."""
+    attempts_refused: int = 0
+    """Attempts to connect to it that this host refused."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +154,8 @@ def _sources(config: CoordinatorConfig) -> Iterator[SourceStatus]:
         number = row["host"]
         name = None if number == CONTROLLER else hosts.get(number, f"host {number}")
         counted = row["packets"], row["bytes"], row["marks"]
-        yield SourceStatus(name, *counted, row["offer_bps"], row["offered_bps"])
+        refused = bool(row["refused"]), row["attempts_refused"]
+        yield SourceStatus(name, *counted, row["offer_bps"], row["offered_bps"], *refused)
 
 
 def _address(high: int, low: int) -> str:
@@ -221,6 +227,27 @@ def _of_offers(report: CoordinatorStatus) -> Iterator[Metric]:
             if source.host:
                 family.add_metric([report.interface, source.host], getattr(source, key))
         yield family
+    yield from _of_refusals(report)
+
+
+def _of_refusals(report: CoordinatorStatus) -> Iterator[Metric]:
+    """Yield to which hosts connections are refused."""
+    labels = ["interface", "destination"]
+    now = GaugeMetricFamily(
+        "xco_coordinator_destination_refused",
+        "1 while new connections to a host are refused.",
+        labels=labels,
+    )
+    attempts = CounterMetricFamily(
+        "xco_coordinator_destination_attempts_refused",
+        "Attempts to connect to a host that were refused.",
+        labels=labels,
+    )
+    for source in report.sources:
+        if source.host:
+            now.add_metric([report.interface, source.host], float(source.refused))
+            attempts.add_metric([report.interface, source.host], source.attempts_refused)
+    yield from (now, attempts)
 
 
 class Served:

@@ -91,6 +91,13 @@ def test_a_host_without_a_controller_says_how_many_offer_it_rates(host: Shell) -
     assert said in host("status")
 
 
+def test_a_host_that_refuses_connections_says_to_how_many(host: Shell) -> None:
+    host.coordinator_runs(mode=6, joined=0, offers=2, destinations_refused=1)
+    assert ", 2 hosts offer a rate, connections to 1 host are refused;" in host("status")
+    host.coordinator_runs(mode=6, joined=0, destinations_refused=3)
+    assert "connections to 3 hosts are refused;" in host("status")
+
+
 def ended(host: Shell, monkeypatch: pytest.MonkeyPatch, script: str) -> str:
     """Run a program in the core's place, and return how its end is told."""
     program = host.folder / "xco-coordinator"

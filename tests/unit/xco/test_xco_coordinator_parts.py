@@ -261,6 +261,28 @@ def test_the_loop_is_told_the_law_of_hygenicc(
     assert line in text.split("\n")
 
 
+@pytest.mark.parametrize(
+    ("admission", "line"),
+    [(0.5, "admission_ppm 500000"), (1, "admission_ppm 1000000"), (1e-9, "admission_ppm 1")],
+)
+def test_the_loop_is_told_when_to_refuse_connections(
+    shim: ctypes.CDLL, table: dict[str, object], admission: float, line: str
+) -> None:
+    text = plain(checked(table | ALONE | {"admission": admission}))
+    assert read(shim, text)[0] == ""
+    assert line in text.split("\n")
+    assert "admission_ppm" not in plain(checked(table | ALONE))
+
+
+def test_connections_are_refused_by_a_program_alone(table: dict[str, object]) -> None:
+    with pytest.raises(ConfigError) as raised:
+        checked(table | ALONE | {"admission": 0.5, "classifier": "u32"}, "xco.toml")
+    assert (
+        'xco.toml: coordinator.admission: needs a BPF program, and coordinator.classifier is "u32"'
+        ' (write coordinator.classifier = "bpf", or leave' in str(raised.value)
+    )
+
+
 @pytest.mark.parametrize("key", ["hosts", "peer_port", "port_bps"])
 def test_a_host_without_a_controller_needs_to_know_the_others(
     shim: ctypes.CDLL, table: dict[str, object], key: str
@@ -308,6 +330,10 @@ def test_keys_for_all_hosts_are_needed_with_hygenicc(
         ("law", "published", '"safe" (write coordinator.fallback = "hygenicc", or coordinator.law'),
         ("law", "just", 'write "fair" or "published"'),
         ("peer_port", 0, "from 1 to 65535"),
+        ("admission", 0.5, '"safe" (write coordinator.fallback = "hygenicc", or leave coordinator'),
+        ("admission", 0, "a share of marked packets above 0 and at most 1"),
+        ("admission", 1.1, "a share of marked packets above 0 and at most 1"),
+        ("admission", "much", "a share of marked packets above 0 and at most 1"),
         ("bypass_share", 0.9, "<= 0.5"),
         ("gaurd", "1us", "no such key (did you mean guard?)"),
     ],

@@ -148,6 +148,7 @@ static int take_number(struct xco_coordinator_config *c, const struct line *line
         {"hosts", &c->hosts, 2, XCO_HOSTS_MAX},
         {"peer_port", &c->peer_port, 1, UINT16_MAX},
         {"published", &c->published, 0, 1},
+        {"admission_ppm", &c->admission_ppm, 1, 1000000},
         {"port_bps", &c->port_bps, 8000, 1000000000000},
         {"classifier_needed", &c->classifier_needed, 0, 1},
         {"shim_keep", &c->shim_keep, 0, 1},

@@ -51,6 +51,7 @@ struct xco_coordinator_config {
     size_t peer_count;
     uint64_t hosts;     // of the topology
     uint64_t peer_port; // where they listen
+    uint64_t admission_ppm; // marks of so many packets refuse connections; 0: none is
     uint64_t published; // 1: they share links by the published law of HyGenICC
     uint64_t port_bps;  // of the port that leads to this host
     struct xco_way *ways; // by host

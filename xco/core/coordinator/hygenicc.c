@@ -11,6 +11,7 @@
 #include "coordinator/engine/offers.h"
 #include "coordinator/marks.h"
 #include "coordinator/messages.h"
+#include "coordinator/refusals.h"
 #include "common/log.h"
 
 // Notes where each host listens.
@@ -66,7 +67,7 @@ int xco_hygenicc_open(struct xco_coordinator *c) {
     if (!c->config.core.hygenicc) {
         return 0;
     }
-    if (allocate(c) < 0) {
+    if (allocate(c) < 0 || xco_refusals_open(c) < 0) {
         xco_say("no memory for %llu hosts", (unsigned long long)c->config.hosts);
         return -ENOMEM;
     }
@@ -165,8 +166,11 @@ void xco_hygenicc_work(struct xco_coordinator *c, int64_t now_ns) {
         xco_marks_read(c, h->arrived);
         xco_offers_count(&h->peers, now_ns, c->core.config.silence_ns, h->arrived);
         xco_allowances_set(&h->peers, &c->core, now_ns);
+        xco_refusals_set(c, now_ns);
     }
-    if (h->writing && is_alone(c)) {
+    if (!is_alone(c)) {
+        xco_refusals_lift(c, now_ns);
+    } else if (h->writing) {
         write_some(c, now_ns);
     }
 }

@@ -11,7 +11,7 @@
 int xco_hygenicc_open(struct xco_coordinator *c);
 
 // Takes the messages of other hosts, and where this one has fallen back, counts what arrived, sets
-// what the gates may send, and writes to others.
+// what the gates may send, refuses connections on congested ways, and writes to others.
 void xco_hygenicc_work(struct xco_coordinator *c, int64_t now_ns);
 
 // Returns when the counters are due next; XCO_NEVER: a controller directs, or it is not used.

@@ -88,7 +88,7 @@ static void ignore(void *context, const struct xco_notice *notice) {
 
 static int try_classifier(const char *file, bool paced) {
     struct xco_classifier classifier;
-    const struct xco_classify_terms terms = {.hosts = 1, .paced = paced};
+    const struct xco_classify_terms terms = {.hosts = 1, .paced = paced, .admission = 1};
     int error = xco_classifier_open(&classifier, file, &terms, ignore, NULL);
     if (error == 0) {
         xco_classifier_close(&classifier);

@@ -4,13 +4,14 @@
 #include <errno.h>
 #include <string.h>
 
+#include "coordinator/refusals.h"
 #include "common/log.h"
 
 #define PORT_NS 10000000  // between reports of the port while packets arrive
 #define IDLE_NS 500000000 // and while none do
 
-static const char *const COLUMNS[] = {"host",  "packets",   "bytes",
-                                      "marks", "offer_bps", "offered_bps"};
+static const char *const COLUMNS[] = {"host",      "packets",     "bytes",   "marks",
+                                      "offer_bps", "offered_bps", "refused", "attempts_refused"};
 
 static int explain(struct xco_coordinator *c, int error) {
     const char *problem = xco_shim_problem();
@@ -166,6 +167,8 @@ void xco_marks_publish(struct xco_coordinator *c, int64_t now_ns) {
             found.marks,
             peer_of(c, host)->offer_bps,
             peer_of(c, host)->told.offer_bps,
+            xco_refusals_stands(c, host),
+            xco_classifier_refused(&c->places.classifier, (uint16_t)host),
         };
         if (found.packets > 0) {
             memcpy(xco_stats_row(statistics, used++), row, sizeof row);

@@ -70,6 +70,7 @@ static int load(struct xco_coordinator *c, bool paced) {
         .crowd_bytes = CROWD_BYTES,
         .window_ns = c->config.flow_window_ns,
         .hosts = (uint32_t)(c->config.host_count > 0 ? c->config.host_count : 1),
+        .admission = c->config.admission_ppm > 0,
     };
     struct xco_classifier *classifier = &c->places.classifier;
     int error = xco_classifier_open(classifier, c->config.classifier, &terms, on_notice, c);

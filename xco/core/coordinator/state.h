@@ -3,6 +3,7 @@
 #define XCO_COORDINATOR_STATE_H
 
 #include "coordinator/config.h"
+#include "coordinator/engine/admission.h"
 #include "coordinator/engine/backlog.h"
 #include "coordinator/engine/chores.h"
 #include "coordinator/engine/engine.h"
@@ -62,6 +63,7 @@ struct xco_hygenicc {
     struct xco_peer_keys keys;
     struct sockaddr_in6 *places;  // where other hosts listen, by number; port 0: nowhere
     struct xco_arrived *arrived;  // from each, and from all other sources
+    struct xco_admission *admissions; // by number; NULL: all connections are admitted
     int64_t looked_ns;            // when the counters were last looked at
     bool writing;                 // others may be due to be written to
     uint64_t sent, malformed, forged;

@@ -7,6 +7,7 @@
 
 #include "coordinator/engine/allowances.h"
 #include "coordinator/marks.h"
+#include "coordinator/refusals.h"
 
 #define PUBLISH_NS 100000000
 
@@ -82,6 +83,8 @@ static const char *const FIELDS[] = {
     "peer_misdirected",
     "offers",
     "shared_bps",
+    "destinations_refused",
+    "attempts_refused",
 };
 static const char *const COLUMNS[] = {
     "source_high", "source_low", "destination_high", "destination_low",
@@ -192,6 +195,8 @@ static void write_values(struct xco_coordinator *c, int64_t now_ns) {
         peers->counts.misdirected,
         xco_allowances_offered(core),
         peers->shared_bps,
+        xco_refusals_hosts(c),
+        xco_refusals_attempts(c),
     };
     _Static_assert(sizeof values / sizeof values[0] == sizeof FIELDS / sizeof FIELDS[0],
                    "a name for each value");

@@ -191,6 +191,19 @@ void xco_classifier_take(struct xco_classifier *classifier, uint16_t host) {
     }
 }
 
+void xco_classifier_refuse(struct xco_classifier *classifier, uint16_t host, int64_t until_ns) {
+    if (host < classifier->hosts) {
+        __atomic_store_n(&classifier->targets[host].refuses_ns, (uint64_t)until_ns,
+                         __ATOMIC_RELEASE);
+    }
+}
+
+uint64_t xco_classifier_refused(const struct xco_classifier *classifier, uint16_t host) {
+    return host < classifier->hosts
+               ? __atomic_load_n(&classifier->targets[host].refused, __ATOMIC_RELAXED)
+               : 0;
+}
+
 // Makes the next packet depart within the horizon, as the last waiting one does.
 static void bound(struct xco_pace *pace, uint64_t latest_ns) {
     uint64_t next_ns = __atomic_load_n(&pace->next_ns, __ATOMIC_ACQUIRE);

@@ -57,6 +57,10 @@ int xco_classifier_displace(struct xco_classifier *classifier, const struct xco_
 void xco_classifier_give(struct xco_classifier *classifier, uint16_t host, unsigned gate);
 void xco_classifier_take(struct xco_classifier *classifier, uint16_t host);
 
+// Refuses new TCP connections to a host until then; 0: admits them. Counts those refused.
+void xco_classifier_refuse(struct xco_classifier *classifier, uint16_t host, int64_t until_ns);
+uint64_t xco_classifier_refused(const struct xco_classifier *classifier, uint16_t host);
+
 // With departure times: sets a queue's rate. Waiting packets keep their times, and later ones
 // depart within the horizon.
 void xco_classifier_pace(struct xco_classifier *classifier, unsigned queue, uint64_t rate_bps,

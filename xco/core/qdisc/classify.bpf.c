@@ -16,6 +16,7 @@
 #include "qdisc/maps.h"
 
 #define NO_QUEUE 0xffffffffu
+#define REFUSED 0xfffffffeu /* a packet that is dropped */
 #define BULK 64 /* most packets that leave the queues together */
 
 /* The fields needed of the kernel's structures, at any offset. */
@@ -140,18 +141,36 @@ static __always_inline __u32 queue_to(__u32 host, __u32 bytes) {
     return gate <= XCO_QUEUE_OUTSIDE + 1 ? gate - 1 : XCO_QUEUE_OUTSIDE;
 }
 
-/* Returns the queue of a packet; NO_QUEUE: it is small. The end of a TCP stream waits behind its
- * data: ahead of it, it would make TCP take all of that for lost. */
+/* Whether a host gets no new connection now; counts the attempt then. */
+static __always_inline int refuses(__u32 host) {
+    struct xco_target *target = bpf_map_lookup_elem(&targets, &host);
+    if (!target || *(volatile __u64 *)&target->refuses_ns <= bpf_ktime_get_ns()) {
+        return 0;
+    }
+    __sync_fetch_and_add(&target->refused, 1);
+    return 1;
+}
+
+/* Returns the queue of a packet; NO_QUEUE: it is small, REFUSED: it must be dropped. The end of a
+ * TCP stream waits behind its data: ahead of it, it would make TCP take all of that for lost. */
 static __always_inline __u32 queue_of(struct __sk_buff *skb) {
     struct packet packet;
     if (read_packet(skb, &packet) < 0 || packet.protocol == ETH_P_ARP) {
         return NO_QUEUE;
     }
     int small = skb->len - packet.offset < terms.small_bytes;
-    if (small && !ends_stream(skb, &packet)) {
+    __u8 flags = small || terms.admission ? tcp_flags(skb, &packet) : 0;
+    int bypasses = small && !(flags & TCP_FIN), begins = terms.admission && begins_stream(flags);
+    if (bypasses && !begins) {
         return NO_QUEUE;
     }
     __u32 host = packet.to[0] & 1 ? NO_HOST : host_of(skb, &packet, TO); /* a group is not a host */
+    if (begins && refuses(host)) {
+        return REFUSED;
+    }
+    if (bypasses) {
+        return NO_QUEUE;
+    }
     __u32 queue = host == NO_HOST ? XCO_QUEUE_OUTSIDE : queue_to(host, skb->wire_len);
     return small && !holds(queue, 0) ? NO_QUEUE : queue;
 }
@@ -163,12 +182,17 @@ static __always_inline __u32 class_of(__u32 queue) {
     return XCO_CLASS_ROOT | minor;
 }
 
+/* A refused packet is lost as on a link (TC_ACT_STOLEN): a local TCP that is told of the loss tries
+ * again each 0.5 s, and soon has no attempt left. */
 SEC("tc") int xco_classify(struct __sk_buff *skb) {
     __u32 zero = 0, queue = NO_QUEUE;
     /* only the host's own root can aim at a class (socket(7), SO_PRIORITY) */
     if (skb->priority != (XCO_CLASS_ROOT | XCO_MINOR_CONTROL) &&
         skb->priority != (XCO_CLASS_ROOT | XCO_MINOR_KICK)) {
         queue = queue_of(skb);
+        if (queue == REFUSED) {
+            return TC_ACT_STOLEN;
+        }
         skb->priority = class_of(queue);
     }
     struct entering *packet = bpf_map_lookup_elem(&entering, &zero);
@@ -185,6 +209,9 @@ SEC("tc") int xco_pace(struct __sk_buff *skb) {
     __u32 queue = XCO_PACE_CONTROL;
     if (skb->priority != (XCO_CLASS_ROOT | XCO_MINOR_CONTROL)) {
         queue = queue_of(skb);
+    }
+    if (queue == REFUSED) {
+        return TC_ACT_STOLEN;
     }
     return depart(skb, queue == NO_QUEUE ? XCO_PACE_SMALL : queue) ? TC_ACT_UNSPEC : TC_ACT_SHOT;
 }

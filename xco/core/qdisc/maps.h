@@ -29,6 +29,8 @@ struct xco_target {
     __u32 wanted;   /* a notice that it wants one was sent */
     __u64 since_ns; /* when the window began */
     __u64 bytes;    /* sent to it in the window */
+    __u64 refuses_ns; /* no new TCP connection to it until then, CLOCK_MONOTONIC */
+    __u64 refused;    /* SYNs dropped for that */
 };
 
 /* Bytes that a queue has taken and passed on since its creation. */
@@ -72,6 +74,7 @@ struct xco_classify_terms {
     __u64 horizon_ns; /* packets that would depart later are dropped */
     __u32 paced;      /* packets have departure times */
     __u32 hosts;
+    __u32 admission; /* connections may be refused: every packet's TCP flags count */
 };
 
 #endif

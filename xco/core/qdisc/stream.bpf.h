@@ -1,11 +1,13 @@
-/* TCP segments that end a stream. */
+/* TCP segments that begin or end a stream. */
 #ifndef XCO_QDISC_STREAM_BPF_H
 #define XCO_QDISC_STREAM_BPF_H
 
 #define IP_TCP 6
 #define IP6_HEADER 40
 #define TCP_FLAGS 13 /* offset in TCP's header */
-#define TCP_FIN 1
+#define TCP_FIN 0x01
+#define TCP_SYN 0x02
+#define TCP_ACK 0x10
 
 /* Returns the offset of an IP packet's TCP header; 0: it has none, or none that is found at once
  * (fragments, IPv6 extension headers). */
@@ -24,10 +26,16 @@ static __always_inline __u32 tcp_of(struct __sk_buff *skb, const struct packet *
     return tcp && whole ? packet->offset + (ip.length & 0xf) * 4 : 0;
 }
 
-static __always_inline int ends_stream(struct __sk_buff *skb, const struct packet *packet) {
+/* Returns a packet's TCP flags; 0: it has none, or they are not found. */
+static __always_inline __u8 tcp_flags(struct __sk_buff *skb, const struct packet *packet) {
     __u32 tcp = tcp_of(skb, packet);
-    __u8 flags;
-    return tcp && bpf_skb_load_bytes(skb, tcp + TCP_FLAGS, &flags, 1) == 0 && flags & TCP_FIN;
+    __u8 flags = 0;
+    return tcp && bpf_skb_load_bytes(skb, tcp + TCP_FLAGS, &flags, 1) == 0 ? flags : 0;
+}
+
+/* Whether a segment asks for a connection, whatever else it has: data, ECN flags. */
+static __always_inline int begins_stream(__u8 flags) {
+    return (flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
 }
 
 #endif

@@ -1,0 +1,271 @@
+"""New connections to a host whose way is congested are refused; everything else goes on."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+from prometheus_client import CollectorRegistry
+from support.waiting import eventually
+from test_xco_streams_netns import ACK, FIN, FRAMES, ethernet, ip4, ip6, with_options
+from xco_refusals_rig import (
+    accepted,
+    attempts,
+    carries,
+    configured,
+    connecting,
+    connecting_in,
+    connects,
+    during_refusal,
+    hosts_refused,
+    listening,
+    listening_in,
+    peer,
+    refused,
+)
+
+from benchmarks.xco.gates.rig import (
+    CONTROLLER_ADDRESS,
+    OTHER,
+    RECEIVER,
+    Rig,
+    Running,
+    rig,
+)
+from benchmarks.xco.rig import LAB, Settings
+from benchmarks.xco.rig import rig as rig_on
+from lab.fabric.fabric import Fabric
+from lab.marking.terms import Marking
+from lab.plan import namespace
+from lab.traffic import roles
+from xco.coordinator import gate
+from xco.coordinator.config import plain
+from xco.coordinator.gate import lacking
+from xco.coordinator.status import Metrics, status
+from xco.core_files import program
+from xco.protocol.wire import Mode
+
+pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
+SYN, SYN_ECN, SYN_ACK = 0x02, 0xC2, 0x12
+LINK_BPS, UNSERVED = 100_000_000, 1e-7
+"""Served at this share of a rate, a port marks every packet behind the first."""
+GATES = ["tbf"] if lacking(gate.NEEDED_BY_EDT) else ["tbf", "edt"]
+"""The kinds of gate that this kernel has."""
+LEASE_S = 0.2
+"""After it the program admits by itself."""
+RAW = """
+import socket, sys
+out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+out.bind(("e0", 0))
+for frame in sys.argv[1:]:
+    out.send(bytes.fromhex(frame))
+"""
+
+
+@pytest.fixture
+def bench() -> Iterator[Rig]:
+    with rig("xcoref") as made:
+        made.classifier = "bpf"
+        yield made
+
+
+@pytest.mark.parametrize("gates", GATES)
+def test_a_congested_host_gets_no_new_connection_and_keeps_those_it_has(
+    bench: Rig, gates: str
+) -> None:
+    config = configured(bench, gates=gates)
+    running = bench.start(config)
+    with listening(bench, RECEIVER) as there, listening(bench, OTHER), peer(bench, config) as told:
+        told.share = 0.0
+        eventually(config.statistics.exists)
+        with connecting(bench, RECEIVER) as before, accepted(before, there) as end:
+            told.share = 1.0
+
+            def observe() -> tuple[bool, bool, bool, int]:
+                count = attempts(running)
+                with connecting(bench, RECEIVER) as late, connecting(bench, OTHER) as elsewhere:
+                    passes = connects(elsewhere, 0.5) is not None, connects(late, 0.5) is not None
+                return *passes, carries(before, end), attempts(running) - count
+
+            assert during_refusal(running, observe) == (True, False, True, 1)
+
+
+def test_a_connection_that_was_refused_is_made_when_the_marks_end(bench: Rig) -> None:
+    config = configured(bench)
+    running = bench.start(config)
+    with listening(bench, RECEIVER), peer(bench, config) as told:
+        eventually(refused(running))
+        with connecting(bench, RECEIVER) as late:
+            eventually(lambda: attempts(running) > 0)
+            told.share = 0.0
+            assert connects(late, 10.0) is not None
+        eventually(lambda: hosts_refused(running) == 0)
+    log = bench.log.read_text()
+    begun = log.count("connections to host 1 are refused: 100 % of what arrives there is marked")
+    assert begun == log.count("connections to host 1 are admitted again, after") >= 1
+
+
+def test_status_and_metrics_say_which_host_is_refused(bench: Rig) -> None:
+    config = configured(bench)
+    running = bench.start(config)
+    registry = CollectorRegistry()
+    registry.register(Metrics(config))
+
+    def value(name: str, **labels: str) -> float | None:
+        return registry.get_sample_value(f"xco_coordinator_{name}", {"interface": "e0"} | labels)
+
+    def observe() -> tuple[object, ...]:
+        with connecting(bench, RECEIVER):
+            eventually(lambda: attempts(running) > 0)
+        found = {one.host: one for one in status(config).sources}["b"]
+        b = {"destination": "b"}
+        return (
+            found.refused,
+            found.attempts_refused == value("attempts_refused_total"),
+            value("destinations_refused"),
+            value("destination_refused", **b),
+            value("destination_attempts_refused_total", **b) == found.attempts_refused,
+        )
+
+    with listening(bench, RECEIVER), peer(bench, config):
+        assert during_refusal(running, observe) == (True, True, 1, 1, True)
+
+
+def test_a_host_that_always_claims_marks_gets_connections_within_seconds(bench: Rig) -> None:
+    config = configured(bench)
+    running = bench.start(config)
+    with listening(bench, RECEIVER), peer(bench, config):
+        eventually(refused(running))
+        with connecting(bench, RECEIVER) as late:
+            took = connects(late, 12.0)
+    assert took is not None
+    assert 1.0 <= took < 9.0
+
+
+ASKING = {
+    "ipv4": ethernet(ip4(SYN), "0800"),
+    "ecn": ethernet(ip4(SYN_ECN), "0800"),
+    "data": ethernet(ip4(SYN) + "00" * 1000, "0800"),
+    "options": ethernet(with_options(SYN), "0800"),
+    "ipv6": ethernet(ip6(SYN), "86dd"),
+    "vlan": ethernet(ip4(SYN), "0800", "81000064"),
+}
+
+
+@pytest.mark.parametrize("gates", GATES)
+def test_every_kind_of_first_segment_is_refused_and_no_other(bench: Rig, gates: str) -> None:
+    config = configured(bench, gates=gates)
+    running = bench.start(config)
+    others = [ethernet(ip4(flags), "0800") for flags in (ACK, SYN_ACK, FIN)]
+
+    def observe() -> list[int]:
+        counts = [attempts(running)]
+        for frames in (ASKING.values(), [*others, *FRAMES.values()]):
+            assert bench.run(sys.executable, "-c", RAW, *frames).wait(20) == 0
+            time.sleep(0.25)  # counts are published ten times a second
+            counts.append(attempts(running) - counts[0])
+        return counts[1:]
+
+    with peer(bench, config):
+        assert during_refusal(running, observe) == [len(ASKING), len(ASKING)]
+
+
+def test_without_the_setting_marks_refuse_nothing(bench: Rig) -> None:
+    config = configured(bench, admission=None)
+    running = bench.start(config)
+    with listening(bench, RECEIVER), peer(bench, config):
+        eventually(config.statistics.exists)
+        eventually(lambda: running.statistics().values["peer_taken"] > 50)
+        with connecting(bench, RECEIVER) as one:
+            assert connects(one, 0.9) is not None
+    assert (hosts_refused(running), attempts(running)) == (0, 0)
+
+
+def filters(bench: Rig) -> str:
+    command = ["tc", "-n", bench.near, "filter", "show", "dev", "e0", "egress"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+
+@pytest.mark.parametrize("victims", ["loop", "both"])
+def test_nothing_is_refused_when_the_coordinator_is_killed(bench: Rig, victims: str) -> None:
+    """The guard removes the program; killed as well, it leaves one that refuses no longer."""
+    config = configured(bench)
+    running = bench.start(config)
+    with listening(bench, RECEIVER), peer(bench, config):
+        eventually(refused(running))
+        loop = running.loop()
+        if victims == "both":
+            os.kill(running.process.pid, signal.SIGSTOP)
+            os.kill(running.process.pid, signal.SIGKILL)
+        os.kill(loop, signal.SIGKILL)
+        running.process.wait(20)
+        if victims == "loop":
+            eventually(lambda: "xco" not in filters(bench))
+        else:
+            assert "xco" in filters(bench)
+        time.sleep(1.5 * LEASE_S)
+        with connecting(bench, RECEIVER) as one:
+            assert connects(one, 0.9) is not None
+
+
+def test_a_controller_ends_refusals(bench: Rig) -> None:
+    stand_in = bench.stand_in()
+    config = configured(bench, controllers=[f"{CONTROLLER_ADDRESS}:7400"])
+    running = bench.start(config)
+    with listening(bench, RECEIVER), peer(bench, config):
+        eventually(refused(running))
+        stand_in.keep_until(lambda: hosts_refused(running) == 0, Mode.OPEN, seconds=4.0)
+        with connecting(bench, RECEIVER) as one:
+            assert connects(one, 0.9) is not None
+        stand_in.keep(0.5, Mode.OPEN)
+        assert hosts_refused(running) == 0
+
+
+def test_without_a_program_it_is_said_once_that_nothing_is_refused(bench: Rig) -> None:
+    bench.classifier = "auto"
+    config = configured(bench)
+    lines = plain(config).splitlines(keepends=True)
+    config.plain_file.write_text("".join(one for one in lines if not one.startswith("classifier ")))
+    running = Running(
+        bench.run(str(program("xco-coordinator")), str(config.plain_file)), config, bench.log
+    )
+    with listening(bench, RECEIVER), peer(bench, config):
+        eventually(config.statistics.exists)
+        eventually(lambda: running.statistics().values["peer_taken"] > 50)
+        with connecting(bench, RECEIVER) as one:
+            assert connects(one, 0.9) is not None
+    assert bench.log.read_text().count("no connection is refused, since no BPF program") == 1
+    assert hosts_refused(running) == 0
+
+
+def test_marks_on_the_wire_refuse_the_connections_of_who_sends_there() -> None:
+    """Two coordinators and a switch that marks what it forwards: no port in use explains that."""
+    coordinator = {"marks": "hide", "fallback": "hygenicc", "admission": 0.8}
+    settings = Settings(LAB.controller, {**LAB.coordinator, **coordinator})
+    with Fabric(f"rf{os.getpid()}") as fabric:
+        fabric.incast(2, LINK_BPS)
+        receiver, (busy, other) = fabric.receivers[0], fabric.senders
+        places = [namespace(fabric.prefix, host.name) for host in (receiver, busy, other)]
+        sink = roles.sink_messages(fabric.place(receiver))
+        with rig_on(fabric, settings) as xco, sink, listening_in(places[0], receiver.address):
+            xco.go("hygenicc")
+            flood = roles.send_messages(
+                fabric.place(busy), receiver.address, size=1000, rate_bps=LINK_BPS // 10
+            )
+            with flood:
+                eventually(lambda: xco.host_counters(busy)["offers"] == 1)
+                fabric.mark(Marking(threshold=0.0, phantom=UNSERVED))
+                eventually(lambda: xco.host_counters(busy)["destinations_refused"] == 1)
+                with (
+                    connecting_in(places[1], receiver.address) as late,
+                    connecting_in(places[2], receiver.address) as early,
+                ):
+                    assert connects(early, 0.9) is not None
+                    eventually(lambda: xco.host_counters(busy)["attempts_refused"] > 0)
+                    fabric.unmark()
+                    assert connects(late, 10.0) is not None
+                eventually(lambda: xco.host_counters(busy)["destinations_refused"] == 0)
+            assert xco.host_counters(other)["attempts_refused"] == 0
