@@ -10,24 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from raw_frames import ENDLESS, ethernet, sent, udp4
 
 from benchmarks.xco.gates.rig import HOST, LINE_BPS, RECEIVER, Rig, Running, StandIn, rig
 from lab.system import namespaces
 from xco.protocol.wire import Mode, Permit
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
-RAW = """
-import socket, sys, time
-out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
-out.bind(("e0", 0))
-frames = [bytes.fromhex(one) for one in sys.argv[1:]]
-while True:
-    for frame in frames:
-        out.send(frame)
-    time.sleep(0.0003)
-"""
-"""Sends frames as they are, in turn."""
-VM_MAC, FAR_MAC = "02aa00000001", "020000770002"
+FAR_MAC = "020000770002"
 
 
 @pytest.fixture
@@ -50,41 +40,14 @@ def waiting(stand_in: StandIn, host: int) -> int:
     return sum(entry.backlog_bytes for entry in entries if entry.destination == host)
 
 
-def address(text: str) -> str:
-    return bytes(map(int, text.split("."))).hex()
-
-
-def ip4(to: str, source: str = HOST, length: int = 1400, more: str = "4000") -> str:
-    """Return an IPv4 packet of UDP in hexadecimal, without a check sum of its contents."""
-    head = f"4500{length:04x}0001{more}4011" + "{}" + address(source) + address(to)
-    return head.format(check_sum(bytes.fromhex(head.format("0000")))) + "00" * (length - 20)
-
-
-def check_sum(header: bytes) -> str:
-    """RFC 1071: bridges drop what has a wrong one."""
-    total = sum(int.from_bytes(header[at : at + 2]) for at in range(0, len(header), 2))
-    return f"{~(total + (total >> 16)) & 0xFFFF:04x}"
-
-
-def ethernet(payload: str, kind: str = "0800", to: str = VM_MAC, tags: str = "") -> str:
-    return to + "020000000009" + tags + kind + payload
-
-
-def sent(bench: Rig, kind: str) -> int:
-    """Return the bytes that a class of the root has passed on."""
-    command = ["tc", "-n", bench.near, "-s", "class", "show", "dev", "e0", "classid", kind]
-    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return int(shown.split("Sent ", 1)[1].split()[0])
-
-
 @pytest.mark.parametrize(
     "frame",
     [
-        ethernet(ip4(RECEIVER)),
-        ethernet(ip4(RECEIVER), tags="81000064"),
-        ethernet(ip4(RECEIVER), tags="88a8006481000007"),
-        ethernet(ip4(RECEIVER, more="2010")),
-        ethernet("46" + ip4(RECEIVER, length=1404)[2:40] + "01010100" + "00" * 1380),
+        ethernet(udp4(RECEIVER)),
+        ethernet(udp4(RECEIVER), tags="81000064"),
+        ethernet(udp4(RECEIVER), tags="88a8006481000007"),
+        ethernet(udp4(RECEIVER, more="2010")),
+        ethernet("46" + udp4(RECEIVER, length=1404)[2:40] + "01010100" + "00" * 1380),
     ],
     ids=["untagged", "vlan", "qinq", "fragment", "options"],
 )
@@ -92,7 +55,7 @@ def test_packets_to_a_host_wait_at_its_gate_however_they_are_wrapped(
     bench: Rig, frame: str
 ) -> None:
     stand_in, _ = joined(bench)
-    bench.run(sys.executable, "-c", RAW, frame)
+    bench.run(sys.executable, "-c", ENDLESS, frame)
     stand_in.keep_until(lambda: waiting(stand_in, 1) > 100_000, Mode.CLOSED)
 
 
@@ -100,10 +63,10 @@ def test_forged_sources_open_nothing(bench: Rig) -> None:
     """Three hundred of them made a class of its own for everything: the whole line."""
     stand_in, running = joined(bench)
     frames = [
-        ethernet(ip4(RECEIVER, source=f"10.99.{n // 250}.{n % 250 + 1}", length=400))
+        ethernet(udp4(RECEIVER, source=f"10.99.{n // 250}.{n % 250 + 1}", length=400))
         for n in range(300)
     ]
-    bench.run(sys.executable, "-c", RAW, *frames)
+    bench.run(sys.executable, "-c", ENDLESS, *frames)
     stand_in.keep_until(lambda: waiting(stand_in, 1) > 20_000, Mode.CLOSED)
     stand_in.keep_until(lambda: running.statistics().values["flows"] == 1, Mode.CLOSED)
     assert running.statistics().values["flows_refused"] == 0
@@ -112,11 +75,11 @@ def test_forged_sources_open_nothing(bench: Rig) -> None:
 @pytest.mark.parametrize(
     ("frame", "kind"),
     [
-        (ethernet(ip4("10.77.0.200")), "7c01:50"),
-        (ethernet(ip4("224.0.0.9"), to="01005e000009"), "7c01:50"),
+        (ethernet(udp4("10.77.0.200")), "7c01:50"),
+        (ethernet(udp4("224.0.0.9"), to="01005e000009"), "7c01:50"),
         (ethernet("00" * 1400, kind="88b6"), "7c01:50"),
         (ethernet("0001080006040001" + "00" * 20, kind="0806", to="ff" * 6), "7c01:2"),
-        (ethernet(ip4(RECEIVER, length=100)), "7c01:2"),
+        (ethernet(udp4(RECEIVER, length=100)), "7c01:2"),
     ],
     ids=["unlisted", "multicast", "not-ip", "arp", "small"],
 )
@@ -125,7 +88,7 @@ def test_what_is_no_flow_between_hosts_has_a_class_with_a_bound(
 ) -> None:
     stand_in, _ = joined(bench)
     before = sent(bench, kind)
-    bench.run(sys.executable, "-c", RAW, frame)
+    bench.run(sys.executable, "-c", ENDLESS, frame)
     stand_in.keep_until(lambda: sent(bench, kind) > before + 20_000, Mode.CLOSED)
 
 
@@ -133,7 +96,7 @@ def test_unlisted_destinations_share_a_tenth_of_the_line(bench: Rig) -> None:
     """They had the whole of it: an alias of a VM was rid of coordination."""
     stand_in, running = joined(bench)
     bench.run(
-        sys.executable, "-c", RAW.replace("time.sleep(0.0003)", ""), ethernet(ip4("10.9.9.9"))
+        sys.executable, "-c", ENDLESS.replace("time.sleep(0.0003)", ""), ethernet(udp4("10.9.9.9"))
     )
 
     def unlisted() -> int:
@@ -179,11 +142,11 @@ def test_machines_share_a_gate_alike_though_one_claims_to_be_many(
 ) -> None:
     """Queues belong to the interface that packets came from, whatever addresses they carry."""
     stand_in, _ = joined(bench)
-    many = [ethernet(ip4(RECEIVER, source=f"10.99.0.{n + 1}"), to=FAR_MAC) for n in range(50)]
+    many = [ethernet(udp4(RECEIVER, source=f"10.99.0.{n + 1}"), to=FAR_MAC) for n in range(50)]
     start = ["ip", "netns", "exec"]
-    flood = RAW.replace("time.sleep(0.0003)", "")
+    flood = ENDLESS.replace("time.sleep(0.0003)", "")
     # The slower one first: a fast machine's flood would fill the gate before it has begun.
-    senders = [subprocess.Popen([*start, machines[1], sys.executable, "-c", RAW, many[0]])]
+    senders = [subprocess.Popen([*start, machines[1], sys.executable, "-c", ENDLESS, many[0]])]
     try:
         stand_in.keep_until(lambda: waiting(stand_in, 1) > 400_000, Mode.CLOSED)
         senders.append(subprocess.Popen([*start, machines[0], sys.executable, "-c", flood, *many]))

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 from prometheus_client import CollectorRegistry
+from raw_frames import ACK, FIN_ACK, ONCE, SYN, SYN_ACK, ethernet, tcp4, wrapped
 from support.waiting import eventually
-from test_xco_streams_netns import ACK, FIN, FRAMES, ethernet, ip4, ip6, with_options
 from xco_refusals_rig import (
     accepted,
     attempts,
@@ -49,20 +49,13 @@ from xco.core_files import program
 from xco.protocol.wire import Mode
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
-SYN, SYN_ECN, SYN_ACK = 0x02, 0xC2, 0x12
+SYN_ECN = 0xC2
 LINK_BPS, UNSERVED = 100_000_000, 1e-7
 """Served at this share of a rate, a port marks every packet behind the first."""
 GATES = ["tbf"] if lacking(gate.NEEDED_BY_EDT) else ["tbf", "edt"]
 """The kinds of gate that this kernel has."""
 LEASE_S = 0.2
 """After it the program admits by itself."""
-RAW = """
-import socket, sys
-out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
-out.bind(("e0", 0))
-for frame in sys.argv[1:]:
-    out.send(bytes.fromhex(frame))
-"""
 
 
 @pytest.fixture
@@ -146,12 +139,9 @@ def test_a_host_that_always_claims_marks_gets_connections_within_seconds(bench: 
 
 
 ASKING = {
-    "ipv4": ethernet(ip4(SYN), "0800"),
-    "ecn": ethernet(ip4(SYN_ECN), "0800"),
-    "data": ethernet(ip4(SYN) + "00" * 1000, "0800"),
-    "options": ethernet(with_options(SYN), "0800"),
-    "ipv6": ethernet(ip6(SYN), "86dd"),
-    "vlan": ethernet(ip4(SYN), "0800", "81000064"),
+    **wrapped(SYN),
+    "ecn": ethernet(tcp4(SYN_ECN)),
+    "data": ethernet(tcp4(SYN) + "00" * 1000),
 }
 
 
@@ -159,12 +149,12 @@ ASKING = {
 def test_every_kind_of_first_segment_is_refused_and_no_other(bench: Rig, gates: str) -> None:
     config = configured(bench, gates=gates)
     running = bench.start(config)
-    others = [ethernet(ip4(flags), "0800") for flags in (ACK, SYN_ACK, FIN)]
+    others = [ethernet(tcp4(flags)) for flags in (ACK, SYN_ACK)]
 
     def observe() -> list[int]:
         counts = [attempts(running)]
-        for frames in (ASKING.values(), [*others, *FRAMES.values()]):
-            assert bench.run(sys.executable, "-c", RAW, *frames).wait(20) == 0
+        for frames in (ASKING.values(), [*others, *wrapped(FIN_ACK).values()]):
+            assert bench.run(sys.executable, "-c", ONCE, *frames).wait(20) == 0
             time.sleep(0.25)  # counts are published ten times a second
             counts.append(attempts(running) - counts[0])
         return counts[1:]

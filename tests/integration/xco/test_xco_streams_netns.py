@@ -6,16 +6,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from raw_frames import ACK, ENDLESS, FIN_ACK, ethernet, sent, tcp4, wrapped
 
-from benchmarks.xco.gates.rig import HOST, RECEIVER, Rig, StandIn, rig
+from benchmarks.xco.gates.rig import RECEIVER, Rig, StandIn, rig
 from lab.system import namespaces
 from xco.protocol.wire import Mode, Permit, Strategy
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
-ACK, FIN = 0x10, 0x11
 STREAMS = 20
 BYTES = 11_500
 RATE_BPS = 10_000_000
+SMALL = "7c01:2"
+"""The class of small packets."""
+DATA, ENDS = ethernet(tcp4(ACK) + "00" * 1400), wrapped(FIN_ACK)
 SINK = f"""
 import socket
 listener = socket.create_server(("{RECEIVER}", 5001))
@@ -38,15 +41,6 @@ for _ in range({STREAMS}):
     one.recv(1)
     one.close()
 """
-RAW = """
-import socket, sys, time
-out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
-out.bind(("e0", 0))
-while True:
-    out.send(bytes.fromhex(sys.argv[1]))
-    time.sleep(0.0003)
-"""
-"""Sends a frame as it is, without an end."""
 
 
 @pytest.fixture
@@ -64,49 +58,8 @@ def joined(bench: Rig) -> StandIn:
     return stand_in
 
 
-def address(text: str) -> str:
-    return bytes(map(int, text.split("."))).hex()
-
-
-def tcp(flags: int) -> str:
-    return f"04001389{1:08x}{1:08x}50{flags:02x}ffff00000000"
-
-
-def ip4(flags: int) -> str:
-    return f"4500002800014000{64:02x}06{0:04x}{address(HOST)}{address(RECEIVER)}{tcp(flags)}"
-
-
-def with_options(flags: int) -> str:
-    head = f"4600002c00014000{64:02x}06{0:04x}{address(HOST)}{address(RECEIVER)}"
-    return f"{head}01010100{tcp(flags)}"
-
-
-def ip6(flags: int) -> str:
-    ends = "".join(f"fd77{0:024x}{last:04x}" for last in (0x1, 0x100))
-    return f"60000000001406{64:02x}{ends}{tcp(flags)}"
-
-
-def ethernet(payload: str, kind: str, tags: str = "") -> str:
-    return f"02aa00000001020000000009{tags}{kind}{payload}"
-
-
-FRAMES = {
-    "ipv4": ethernet(ip4(FIN), "0800"),
-    "options": ethernet(with_options(FIN), "0800"),
-    "ipv6": ethernet(ip6(FIN), "86dd"),
-    "vlan": ethernet(ip4(FIN), "0800", "81000064"),
-}
-
-
 def waiting(stand_in: StandIn) -> int:
     return sum(one.backlog_bytes for one in stand_in.reports[-1].waiting if one.destination == 1)
-
-
-def small_bytes(bench: Rig) -> int:
-    """Return what the class of small packets has passed on."""
-    command = ["tc", "-n", bench.near, "-s", "class", "show", "dev", "e0", "classid", "7c01:2"]
-    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return int(shown.split("Sent ", 1)[1].split()[0])
 
 
 def fast_retransmissions(bench: Rig) -> int:
@@ -118,7 +71,7 @@ def fast_retransmissions(bench: Rig) -> int:
 def test_tcp_sends_nothing_again_for_a_stream_that_ends_behind_a_gate(bench: Rig) -> None:
     """Each stream had its data twice: 5.7 retransmissions for 8 segments."""
     stand_in = joined(bench)
-    bench.run(sys.executable, "-c", RAW, ethernet(ip4(ACK) + "00" * 1400, "0800"))  # wants a gate
+    bench.run(sys.executable, "-c", ENDLESS, DATA)  # wants a gate
     stand_in.keep_until(lambda: waiting(stand_in) > 0, Mode.CLOSED)
     launch = ["ip", "netns", "exec", bench.far, sys.executable, "-c", SINK]
     with subprocess.Popen(launch) as sink:
@@ -131,32 +84,32 @@ def test_tcp_sends_nothing_again_for_a_stream_that_ends_behind_a_gate(bench: Rig
     assert fast_retransmissions(bench) <= STREAMS
 
 
-@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+@pytest.mark.parametrize("frame", ENDS.values(), ids=ENDS)
 def test_the_end_waits_where_data_waits(bench: Rig, frame: str) -> None:
     stand_in = joined(bench)
-    data = bench.run(sys.executable, "-c", RAW, ethernet(ip4(ACK) + "00" * 1400, "0800"))
+    data = bench.run(sys.executable, "-c", ENDLESS, DATA)
     stand_in.keep_until(lambda: waiting(stand_in) > 20_000, Mode.CLOSED)
     data.kill()
     data.wait()
     stand_in.keep_through(3, Mode.CLOSED)
     before = waiting(stand_in)
-    bench.run(sys.executable, "-c", RAW, frame)
+    bench.run(sys.executable, "-c", ENDLESS, frame)
     stand_in.keep_until(lambda: waiting(stand_in) > before + 5_000, Mode.CLOSED)
 
 
-@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+@pytest.mark.parametrize("frame", ENDS.values(), ids=ENDS)
 def test_an_end_alone_asks_for_no_turn(bench: Rig, frame: str) -> None:
     stand_in = joined(bench)
-    before = small_bytes(bench)
-    bench.run(sys.executable, "-c", RAW, frame)
-    stand_in.keep_until(lambda: small_bytes(bench) > before + 5_000, Mode.CLOSED)
+    before = sent(bench, SMALL)
+    bench.run(sys.executable, "-c", ENDLESS, frame)
+    stand_in.keep_until(lambda: sent(bench, SMALL) > before + 5_000, Mode.CLOSED)
     assert waiting(stand_in) == 0
 
 
 def test_an_acknowledgement_waits_for_nothing(bench: Rig) -> None:
     stand_in = joined(bench)
-    bench.run(sys.executable, "-c", RAW, ethernet(ip4(ACK) + "00" * 1400, "0800"))
+    bench.run(sys.executable, "-c", ENDLESS, DATA)
     stand_in.keep_until(lambda: waiting(stand_in) > 20_000, Mode.CLOSED)
-    before = small_bytes(bench)
-    bench.run(sys.executable, "-c", RAW, ethernet(ip4(ACK), "0800"))
-    stand_in.keep_until(lambda: small_bytes(bench) > before + 5_000, Mode.CLOSED)
+    before = sent(bench, SMALL)
+    bench.run(sys.executable, "-c", ENDLESS, ethernet(tcp4(ACK)))
+    stand_in.keep_until(lambda: sent(bench, SMALL) > before + 5_000, Mode.CLOSED)
