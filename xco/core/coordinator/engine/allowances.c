@@ -4,6 +4,7 @@
 #include "coordinator/engine/by_steps.h"
 #include "coordinator/engine/orders.h"
 #include "coordinator/engine/shares.h"
+#include "common/least.h"
 
 #define WAITED_NS 20000000 // a gate that was empty for less counts as one where something waits
 #define GUARANTEED 20u     // of the safe share, one part is certain, whatever others say
@@ -18,14 +19,6 @@ struct plan {
     bool fresh[XCO_OUTSIDE];
     size_t count;
 };
-
-static uint64_t most(uint64_t a, uint64_t b) {
-    return a > b ? a : b;
-}
-
-static uint64_t least(uint64_t a, uint64_t b) {
-    return a < b ? a : b;
-}
 
 static bool waits(const struct xco_destination *destination, int64_t now_ns) {
     if (destination->empty_since_ns == XCO_NEVER) {
@@ -45,7 +38,7 @@ static uint64_t marked(const struct xco_peers *peers, const struct xco_peer *pee
 
 static uint64_t cap(const struct xco_peers *peers, const struct xco_peer *peer, uint64_t safe_bps) {
     const uint64_t offer = peers->config.published ? UINT64_MAX : peer->told.offer_bps;
-    return most(most(least(offer, marked(peers, peer)), safe_bps / GUARANTEED), 1);
+    return xco_most(xco_most(xco_least(offer, marked(peers, peer)), safe_bps / GUARANTEED), 1);
 }
 
 static void note_sent(struct xco_peer *peer, const struct xco_destination *destination,
@@ -69,7 +62,7 @@ static void add(struct plan *plan, struct xco_peers *peers, const struct xco_cor
                       (peers->config.published || peer->told.offer_bps > 0);
     plan->caps_bps[at] = plan->fresh[at] ? cap(peers, peer, safe) : safe;
     plan->demands_bps[at] =
-        plan->waits[at] ? plan->caps_bps[at] : least(rate + rate / 8, plan->caps_bps[at]);
+        plan->waits[at] ? plan->caps_bps[at] : xco_least(rate + rate / 8, plan->caps_bps[at]);
 }
 
 // Returns what could be sent to a destination if it offered everything.
@@ -82,7 +75,8 @@ static uint64_t wanted(struct plan *plan, const struct xco_peers *peers,
     plan->demands_bps[at] = line;
     const uint64_t level = xco_shares_level(plan->demands_bps, plan->count, line);
     plan->demands_bps[at] = demand;
-    return most(1, least(least(level, line), plan->fresh[at] ? marked(peers, peer) : line));
+    return xco_most(
+        1, xco_least(xco_least(level, line), plan->fresh[at] ? marked(peers, peer) : line));
 }
 
 static bool is_news(const struct xco_destination *destination, uint64_t rate_bps) {
@@ -111,7 +105,7 @@ void xco_allowances_set(struct xco_peers *peers, struct xco_core *core, int64_t 
         struct xco_destination *destination = &core->destinations[plan.gates[at]];
         struct xco_peer *peer = &peers->list[destination->host];
         peer->wants_bps = wanted(&plan, peers, peer, at);
-        allow(destination, plan.fresh[at] ? least(plan.caps_bps[at], level) : 0);
+        allow(destination, plan.fresh[at] ? xco_least(plan.caps_bps[at], level) : 0);
     }
 }
 

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "coordinator/engine/shares.h"
+#include "common/least.h"
 
 #define IDLE_NS 500000000      // between computations while nothing arrives
 #define LONGEST_NS 1000000000  // a longer period tells nothing: begin again
@@ -15,14 +16,6 @@
 #define DRAINING_AIM 0.95 // while the queue stands: gates let a little more pass than they should
 #define NEWS 200 // a change by this part of the port is worth new offers
 #define GROWTH(rate) ((rate) + (rate) / 8) // what a sender that nothing holds back is given
-
-static uint64_t most(uint64_t a, uint64_t b) {
-    return a > b ? a : b;
-}
-
-static uint64_t least(uint64_t a, uint64_t b) {
-    return a < b ? a : b;
-}
 
 static struct xco_arrived sum(const struct xco_arrived *arrived, size_t count) {
     struct xco_arrived all = {0};
@@ -93,7 +86,7 @@ static uint64_t demand(const struct xco_peers *peers, size_t host, int64_t now_n
         return 0;
     }
     const uint64_t wanted = wants > 0 ? wants : GROWTH(peer->arriving_bps);
-    return most(1, least(wanted, peers->config.port_bps));
+    return xco_most(1, xco_least(wanted, peers->config.port_bps));
 }
 
 // Offers each sender its share of what others leave, and at least an equal part: one that begins
@@ -104,15 +97,15 @@ static void offer_all(struct xco_peers *peers, int64_t now_ns, int64_t silence_n
         peers->demands_bps[host] = demand(peers, host, now_ns, silence_ns);
         active += peers->demands_bps[host] > 0;
     }
-    const uint64_t messages = least(active * MESSAGES_BPS, peers->shared_bps / 2);
+    const uint64_t messages = xco_least(active * MESSAGES_BPS, peers->shared_bps / 2);
     const uint64_t shared = peers->shared_bps - messages;
     const uint64_t equal = active > 0 ? shared / active : 0;
     const uint64_t level = xco_shares_level(peers->demands_bps, peers->count, shared);
     const uint64_t spare = xco_shares_spare(peers->demands_bps, peers->count, shared);
     for (size_t host = 0; host < peers->count; host++) {
         const uint64_t wanted = peers->demands_bps[host];
-        const uint64_t share = least(wanted, level) + (active > 0 ? spare / active : 0);
-        peers->list[host].offer_bps = wanted > 0 ? most(1, most(equal, share)) : 0;
+        const uint64_t share = xco_least(wanted, level) + (active > 0 ? spare / active : 0);
+        peers->list[host].offer_bps = wanted > 0 ? xco_most(1, xco_most(equal, share)) : 0;
     }
 }
 

@@ -3,9 +3,7 @@
 
 #include <stdbool.h>
 
-static uint64_t least(uint64_t a, uint64_t b) {
-    return a < b ? a : b;
-}
+#include "common/least.h"
 
 // Returns the level if those at or below `level` get what they demand, and how many do not.
 static uint64_t raised(const uint64_t *demands_bps, size_t count, uint64_t capacity_bps,
@@ -14,7 +12,7 @@ static uint64_t raised(const uint64_t *demands_bps, size_t count, uint64_t capac
     *open = 0;
     for (size_t i = 0; i < count; i++) {
         *open += demands_bps[i] > level;
-        left -= demands_bps[i] > level ? 0 : least(left, demands_bps[i]);
+        left -= demands_bps[i] > level ? 0 : xco_least(left, demands_bps[i]);
     }
     return *open > 0 ? left / *open : XCO_ALL_SATISFIED;
 }
@@ -34,7 +32,7 @@ uint64_t xco_shares_level(const uint64_t *demands_bps, size_t count, uint64_t ca
 uint64_t xco_shares_spare(const uint64_t *demands_bps, size_t count, uint64_t capacity_bps) {
     uint64_t left = capacity_bps;
     for (size_t i = 0; i < count; i++) {
-        left -= least(left, demands_bps[i]);
+        left -= xco_least(left, demands_bps[i]);
     }
     return left;
 }
