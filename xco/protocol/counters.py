@@ -26,9 +26,7 @@ def marks_bytes(message: Marks) -> bytes:
     counted = message.packets, message.bytes, message.marks
     promised = message.weight, message.guarantee_mbps
     rates = message.offer_bps, message.wants_bps
-    return _MARKS.pack(
-        message.digest, message.to, *promised, 0, message.read_ns, *counted, *rates
-    )
+    return _MARKS.pack(message.digest, message.to, *promised, 0, message.read_ns, *counted, *rates)
 
 
 def port_bytes(message: Port) -> bytes:

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "common/least.h"
+
 bool xco_gather_planned(const struct xco_peer *peer) {
     return peer != NULL && peer->joined && peer->coordinated;
 }
@@ -41,6 +43,17 @@ static bool takes_part(const struct xco_control *core, uint32_t host,
     return entry->backlog_bytes > 0 && entry->destination != core->peers[host]->turn.destination;
 }
 
+// Whether the weights and guarantees of VMs count. Next to slices they do not: slices ignore them.
+static bool by_vm(const struct xco_control *core) {
+    return !xco_grants_slices(core->settings.strategy);
+}
+
+static uint64_t weight_of(const struct xco_control *core, uint32_t host,
+                          const struct xco_waiting *entry) {
+    const uint64_t weight = core->weights == NULL ? 1 : core->weights[host];
+    return by_vm(core) ? weight * xco_most(1, entry->weight) : weight;
+}
+
 static size_t add_flows(struct xco_control *core, uint32_t host, size_t count) {
     const struct xco_report *report = &core->peers[host]->report;
     for (size_t i = 0; i < report->count; i++) {
@@ -48,7 +61,8 @@ static size_t add_flows(struct xco_control *core, uint32_t host, size_t count) {
             core->flows[count++] = (struct xco_fill_flow){
                 .source = host,
                 .destination = report->entries[i].destination,
-                .weight = core->weights == NULL ? 1 : core->weights[host],
+                .weight = weight_of(core, host, &report->entries[i]),
+                .guarantee_mbps = by_vm(core) ? report->entries[i].guarantee_mbps : 0,
             };
         }
     }

@@ -9,6 +9,7 @@
 #include "controller/engine/outbox.h"
 #include "controller/engine/ports.h"
 #include "controller/engine/sources.h"
+#include "common/least.h"
 
 // `hybrid` hands out what a link has left only if a flow gets this share of its host's rate: less
 // is not worth a directive.
@@ -132,8 +133,8 @@ static size_t tell_host(struct xco_control *core, uint32_t host, const struct xc
     for (; own < count && flows[own].source == host; own++) {
         if (!announced && plan.count < XCO_ENTRIES_MAX &&
             xco_rates_worth(core, host, flows[own].rate_bps)) {
-            plan.entries[plan.count++] =
-                (struct xco_permit){(uint16_t)flows[own].destination, flows[own].rate_bps};
+            plan.entries[plan.count++] = (struct xco_permit){
+                (uint16_t)flows[own].destination, xco_most(1, flows[own].rate_bps)}; // 0: no limit
         }
     }
     if (plan.count == 0) {
@@ -155,6 +156,7 @@ static void set_rates(struct xco_control *core, uint64_t now_ns, size_t count) {
         xco_fill_equal(&core->fill, &core->network, core->flows, count);
         return;
     }
+    xco_fill_guarantees(&core->fill, &core->network, core->flows, count);
     xco_fill_max_min(&core->fill, &core->network, core->flows, count);
     if (count > 0) {
         qsort(core->flows, count, sizeof *core->flows, by_source);
