@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from xco_coordinator_rig import LINE, MS, NOW, SILENCE, build
-from xco_peers_rig import DIFFERS, LATE, MISDIRECTED, TAKEN, Peer, Told, World
+from xco_peers_rig import DIFFERS, LATE, MISDIRECTED, TAKEN, Peer, Told, World, demanded
 
 from xco.laws import by_marks
 
@@ -56,13 +56,15 @@ ALL = 2**64 - 1
 def test_demands_share_a_capacity_max_min_fairly(
     shim: ctypes.CDLL, demands: list[int], capacity: int
 ) -> None:
-    array = (ctypes.c_uint64 * max(1, len(demands)))(*demands)
-    words = array, ctypes.c_size_t(len(demands)), ctypes.c_uint64(capacity)
+    words = demanded([(demand, 0, 1) for demand in demands], capacity)
+    shim.xco_shares_grant(*words)
     level, spare = shim.xco_shares_level(*words), shim.xco_shares_spare(*words)
     given_out = [min(level, demand) for demand in demands]
     assert sum(given_out) <= capacity
+    active = sum(demand > 0 for demand in demands)
     if sum(demands) <= capacity:
-        assert (level, spare) == (ALL, capacity - sum(demands))
+        assert level == ALL
+        assert spare == ((capacity - sum(demands)) // active if active else 0)
     else:
         assert sum(given_out) > capacity - len(demands), "less than a bit each is left"
         assert spare == 0

@@ -84,19 +84,9 @@ static void cut(const struct xco_fill *fill, const struct xco_network *network,
     uint32_t path[XCO_PATH_MAX];
     const size_t length = xco_network_path(network, flow->source, flow->destination, path);
     for (size_t i = 0; i < length; i++) {
-        const uint64_t left = xco_promisable(fill->left_bps[path[i]]);
-        const uint64_t most = (left + XCO_MBPS - 1) / XCO_MBPS;
-        flow->guarantee_mbps = (uint32_t)xco_least(flow->guarantee_mbps, most);
+        const uint64_t most = xco_promisable(fill->left_bps[path[i]]);
+        flow->guarantee_mbps = xco_promise_cut(flow->guarantee_mbps, most);
     }
-}
-
-// Returns the part of a guarantee, in bits/s, that a link with such guarantees can give.
-static uint64_t part(uint64_t guarantee_mbps, uint64_t left_bps, uint64_t load_mbps) {
-    if (load_mbps <= left_bps / XCO_MBPS) {
-        return guarantee_mbps * XCO_MBPS;
-    }
-    return guarantee_mbps * (left_bps / load_mbps) +
-           guarantee_mbps * (left_bps % load_mbps) / load_mbps;
 }
 
 // Returns the part of a guarantee that every link of the path can give.
@@ -107,8 +97,9 @@ static uint64_t granted(const struct xco_fill *fill, const struct xco_network *n
     uint64_t least = UINT64_MAX;
     for (size_t i = 0; i < length; i++) {
         const uint32_t link = path[i];
-        least = xco_least(least, part(flow->guarantee_mbps, xco_promisable(fill->left_bps[link]),
-                                      fill->load[link]));
+        least = xco_least(least,
+                          xco_promise_part(flow->guarantee_mbps,
+                                           xco_promisable(fill->left_bps[link]), fill->load[link]));
     }
     return least;
 }
