@@ -252,16 +252,19 @@ def test_more_messages_drive_no_law_faster(shim: ctypes.CDLL) -> None:
     assert peer.allowed(1) == LINE // 2
 
 
-@given(st.lists(st.tuples(U64, U64, U64, U64, U64), min_size=1, max_size=20))
+U16 = st.integers(0, 2**16 - 1)
+
+
+@given(st.lists(st.tuples(U64, U64, U64, U64, U64, U16, U16), min_size=1, max_size=20))
 def test_no_message_stops_traffic_or_lets_it_exceed_the_line(
-    shim: ctypes.CDLL, messages: list[tuple[int, int, int, int, int]]
+    shim: ctypes.CDLL, messages: list[tuple[int, int, int, int, int, int, int]]
 ) -> None:
     peer, now = Peer(shim, 0, 3), NOW
     peer.gate(now, 1)
-    for at, (packets, count, marks, offer, wants) in enumerate(messages):
+    for at, (packets, count, marks, *rest) in enumerate(messages):
         now += 10 * MS
         peer.core.look(now, peer.gates[1], 10**6, at)
-        peer.take(now, 1, Told(0, packets, count, min(packets, marks), offer, wants))
+        peer.take(now, 1, Told(0, packets, count, min(packets, marks), *rest))
         peer.count(now, {1: (at * 100, at * 10**5, at)})
         peer.allow(now)
         assert LINE // 4 // 20 * 0.97 <= peer.rate(now, 1) <= LINE
