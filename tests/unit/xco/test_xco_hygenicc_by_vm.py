@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from xco_coordinator_rig import LINE, MS, NOW, SILENCE, build
-from xco_peers_rig import Peer, Told, World, demanded
+from xco_peers_rig import Demand, Peer, Told, World, demanded
 
 PACE, AIM = 0.98, 0.99
 FULL = AIM * PACE
@@ -155,3 +155,29 @@ def test_what_a_silent_host_was_promised_counts_no_longer(shim: ctypes.CDLL) -> 
         offers.append((peer.offer(1), peer.offer(2)))
     assert offers[0][0] > 9 * offers[0][1]
     assert offers[2][0] < offers[2][1]
+
+
+def test_a_level_without_bound_permits_everything(shim: ctypes.CDLL) -> None:
+    for granted in (0, 7):
+        demand = Demand(9, granted, 0, 3)
+        assert shim.xco_shares_part(ctypes.byref(demand), ctypes.c_uint64(ALL)) == ALL
+
+
+def test_what_all_leave_is_offered_by_weight(shim: ctypes.CDLL) -> None:
+    peer = Peer(shim, 0, 3)
+    peer.count(NOW, {})
+    peer.take(NOW, 1, Told(0, wants_bps=6 * LINE // 10, weight=3))
+    peer.take(NOW, 2, Told(0, wants_bps=LINE // 10, weight=1))
+    peer.count(NOW + 10 * MS, {1: (100, 10**5, 0)})
+    assert peer.offer(1) == pytest.approx((0.6 + 0.3 * 3 / 4) * LINE, rel=1e-3)
+    assert peer.offer(2) == pytest.approx(LINE / 4, rel=1e-3)
+
+
+def test_the_published_law_ignores_vms(shim: ctypes.CDLL) -> None:
+    peer = Peer(shim, 0, 3).publish()
+    for target in (1, 2):
+        peer.core.look(NOW, peer.gate(NOW, target), 10**6, 1)
+        peer.take(NOW, target, Told(0))
+    peer.promise(1, 9, 500)
+    peer.allow(NOW)
+    assert peer.allowed(1) == peer.allowed(2) == LINE // 2

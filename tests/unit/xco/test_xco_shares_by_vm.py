@@ -7,18 +7,26 @@ import pytest
 from xco_controller_scenes import MS, Scene
 
 from xco.protocol.messages import Mode
+from xco.topology.graph import Host, Link, Switch, Topology
 from xco.topology.shapes import star_topology
 
 PACED = 980_000_000
 MOST = 2**16 - 1
+ONE_SLOW = Topology(
+    (Switch("s"),),
+    tuple(Host(f"h{n}") for n in range(4)),
+    tuple(Link(f"h{n}", "s", 10**8 if n == 1 else 10**9) for n in range(4)),
+)
 Promised = Mapping[int, tuple[int, int]]
 
 
-def told(folder: Path, promised: Promised, **settings: object) -> list[int]:
+def told(
+    folder: Path, promised: Promised, capacity: str = "1Gbps", **settings: object
+) -> list[int]:
     """Return what hosts may send to the last one, which reports weights and guarantees so."""
     hosts = len(promised)
     options = {"strategy": "rate", "max_min": True} | settings
-    scene = Scene(folder, star_topology(hosts + 1, "1Gbps"), **options)
+    scene = Scene(folder, star_topology(hosts + 1, capacity), **options)
     try:
         scene.join()
         for host, pair in promised.items():
@@ -83,18 +91,26 @@ def test_a_report_with_another_weight_changes_the_directives(tmp_path: Path) -> 
     scene.node.close()
 
 
+def test_a_rate_that_rounds_to_nothing_is_still_a_limit(tmp_path: Path) -> None:
+    most = {"h1": 10**6, "h2": 10**6}
+    assert told(tmp_path, {0: (1, 0), 1: (1, 0)}, capacity="1Mbps", weights=most) == [1, 1]
+
+
 @pytest.mark.parametrize("strategy", ["timeslice", "hybrid"])
-def test_slices_ignore_vms(tmp_path: Path, strategy: str) -> None:
+def test_slices_and_the_rates_next_to_them_ignore_vms(tmp_path: Path, strategy: str) -> None:
+    """The turn of a slow host leaves most of a link to the rates of two others."""
     heard = []
     for name, pair in (("with", (9, 500)), ("without", (0, 0))):
         folder = tmp_path / name
         folder.mkdir()
-        scene = Scene(folder, star_topology(4, "1Gbps"), strategy=strategy)
+        scene = Scene(folder, ONE_SLOW, strategy=strategy, max_min=True, preempt_after="1s")
         scene.join()
-        for host in (0, 1, 2):
-            scene.report(host, 3, promised={3: pair})
-        scene.run_until(scene.now_ns + 20 * MS)
-        assert any(one.mode is Mode.SLICE for one in scene.hosts[0].heard)
+        scene.report(1, 3)
+        scene.report(0, 3, promised={3: pair})
+        scene.report(2, 3)
+        scene.run_until(scene.now_ns + MS)
+        assert scene.hosts[1].directive.mode is Mode.SLICE
+        assert bool(scene.hosts[0].directive.permits) == (strategy == "hybrid")
         heard.append([host.heard for host in scene.hosts])
         scene.node.close()
     assert heard[0] == heard[1]
