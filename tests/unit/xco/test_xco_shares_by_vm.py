@@ -91,6 +91,12 @@ def test_a_report_with_another_weight_changes_the_directives(tmp_path: Path) -> 
     scene.node.close()
 
 
+def test_the_largest_weights_share_a_link(tmp_path: Path) -> None:
+    most = {"h1": 10**6, "h2": 10**6}
+    rates = told(tmp_path, {0: (MOST, 0), 1: (MOST, 0)}, weights=most)
+    assert rates == pytest.approx([PACED // 2] * 2, rel=0.01)
+
+
 def test_a_rate_that_rounds_to_nothing_is_still_a_limit(tmp_path: Path) -> None:
     most = {"h1": 10**6, "h2": 10**6}
     assert told(tmp_path, {0: (1, 0), 1: (1, 0)}, capacity="1Mbps", weights=most) == [1, 1]
