@@ -1,6 +1,6 @@
 """Scenes for tests of the controller: settings, hosts that speak the protocol, simulated time."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
 
@@ -47,20 +47,28 @@ def star(hosts: int) -> str:
     return "[switch.middle]\n" + "".join(link.format(name) for name in names)
 
 
-def controller_config(folder: Path, **settings: object) -> ControllerConfig:
+def controller_config(
+    folder: Path, weights: Mapping[str, int] | None = None, **settings: object
+) -> ControllerConfig:
     """Return settings whose files are all in a folder; the key is there."""
     (folder / "key").write_bytes(MASTER)
     places = {"topology": "topology.toml", "key": "key", "lease": str(folder)}
     quiet = {"listen": "127.0.0.1:0", "run_dir": str(folder), "realtime": 0}
     times = {"lead": "200us", "guard": "30us", "pace": 0.98}
     table = msgspec.convert({**places, **quiet, **times, **settings}, ControllerTable)
-    return checked(table, {}, folder / "xco.toml")
+    return checked(table, weights or {}, folder / "xco.toml")
 
 
-def loop_file(folder: Path, topology: Topology, epoch: int = EPOCH, **settings: object) -> Path:
+def loop_file(
+    folder: Path,
+    topology: Topology,
+    epoch: int = EPOCH,
+    weights: Mapping[str, int] | None = None,
+    **settings: object,
+) -> Path:
     """Write a loop file and its key into a folder."""
     path = folder / "controller.loop"
-    config = controller_config(folder, **settings)
+    config = controller_config(folder, weights, **settings)
     path.write_text(loop_text(config, topology, epoch, now_ns=EPOCH))
     return path
 
@@ -89,9 +97,14 @@ class Speaker:
         rate_kbps: int = 0,
         free_ns: int = 0,
         flags: Flag = Flag.NONE,
+        promised: Mapping[int, tuple[int, int]] | None = None,
     ) -> Report:
+        """Build a report; `promised` has weight and guarantee by destination."""
         heard = self.heard[-1].header.sequence if self.heard else 0
-        waiting = tuple(Waiting(destination, 100_000, rate_kbps) for destination in destinations)
+        waiting = tuple(
+            Waiting(destination, 100_000, rate_kbps, 0, *(promised or {}).get(destination, (0, 0)))
+            for destination in destinations
+        )
         return Report(self.header(now_ns), flags, heard, gave_up, waiting, free_ns)
 
     def leave(self, now_ns: int) -> Leave:
@@ -114,9 +127,15 @@ class Speaker:
 class Scene:
     """A controller and its hosts in simulated time; messages arrive at once."""
 
-    def __init__(self, folder: Path, topology: Topology, **settings: object) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        topology: Topology,
+        weights: Mapping[str, int] | None = None,
+        **settings: object,
+    ) -> None:
         self.folder, self.topology = folder, topology
-        self.node = Node(loop_file(folder, topology, **settings))
+        self.node = Node(loop_file(folder, topology, weights=weights, **settings))
         digest = topology.hosts_digest()
         self.hosts = [Speaker(index, digest) for index in range(len(topology.hosts))]
         self.now_ns = 1000 * MS
@@ -131,9 +150,16 @@ class Scene:
         for index in range(len(self.hosts)) if hosts is None else hosts:
             self.say(self.hosts[index].hello(self.now_ns))
 
-    def report(self, host: int, *destinations: int, flags: Flag = Flag.NONE, **more: int) -> None:
+    def report(
+        self,
+        host: int,
+        *destinations: int,
+        flags: Flag = Flag.NONE,
+        promised: Mapping[int, tuple[int, int]] | None = None,
+        **more: int,
+    ) -> None:
         speaker = self.hosts[host]
-        self.say(speaker.report(self.now_ns, *destinations, flags=flags, **more))
+        self.say(speaker.report(self.now_ns, *destinations, flags=flags, promised=promised, **more))
 
     def settle(self) -> list[Message]:
         self.node.advance(self.now_ns)

@@ -36,7 +36,8 @@ def build(folder: Path) -> ctypes.CDLL:
     loaded.shim_gave_up.restype = loaded.shim_free.restype = ctypes.c_uint64
     for name in ("offer", "between", "wants", "gate_rate", "allowed", "safe"):
         getattr(loaded, f"shim_{name}").restype = ctypes.c_uint64
-    loaded.xco_shares_level.restype = loaded.xco_shares_spare.restype = ctypes.c_uint64
+    for name in ("level", "spare", "even", "part"):
+        getattr(loaded, f"xco_shares_{name}").restype = ctypes.c_uint64
     loaded.shim_peers_write.restype = ctypes.c_bool
     for name in ("shim_see", "shim_answers", "xco_flows_room"):
         getattr(loaded, name).restype = ctypes.c_bool

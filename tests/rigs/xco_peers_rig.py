@@ -3,7 +3,7 @@
 import ctypes
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 
 from xco_coordinator_rig import LINE, MS, NOW, SILENCE, Core, long
 
@@ -24,6 +24,8 @@ class Told:
     marks: int = 0
     offer_bps: int = 0
     wants_bps: int = 0
+    weight: int = 0
+    guarantee_mbps: int = 0
 
 
 class Peer:
@@ -54,9 +56,7 @@ class Peer:
         self, now: int, sender: int, told: Told, sequence: int | None = None, digest: int = 0
     ) -> int:
         """Give a message; return what became of it."""
-        numbers = (ctypes.c_uint64 * 6)(
-            told.to, told.packets, told.bytes, told.marks, told.offer_bps, told.wants_bps
-        )
+        numbers = (ctypes.c_uint64 * 8)(*astuple(told))
         known = next(self._sequences) if sequence is None else sequence
         place = ctypes.c_uint16(sender), ctypes.c_uint64(known), ctypes.c_uint8(digest)
         return int(self.shim.shim_peers_take(self._peers, long(now), *place, numbers))
@@ -69,7 +69,7 @@ class Peer:
 
     def written(self, now: int) -> list[Told]:
         """Return all messages that are due."""
-        found, numbers = list[Told](), (ctypes.c_uint64 * 6)()
+        found, numbers = list[Told](), (ctypes.c_uint64 * 8)()
         while self.shim.shim_peers_write(self._peers, long(now), numbers):
             found.append(Told(*numbers))
         return found
@@ -92,6 +92,17 @@ class Peer:
             self.gates[host] = self.core.add(now, host, (host, self._safe))
         return self.gates[host]
 
+    def promise(self, host: int, weight: int, guarantee_mbps: int) -> None:
+        """Set the weight and the guarantee of the VMs that send to a host."""
+        numbers = ctypes.c_uint16(weight), ctypes.c_uint16(guarantee_mbps)
+        self.shim.shim_promise(self.core.state, self.gates[host], *numbers)
+
+    def first_entry(self) -> tuple[int, int, int]:
+        """Return bytes sent, weight and guarantee of the first entry of a report."""
+        numbers = (ctypes.c_uint64 * 3)()
+        self.shim.shim_first_entry(self.core.state, numbers)
+        return numbers[0], numbers[1], numbers[2]
+
     def allow(self, now: int) -> None:
         """Set what the gates may send."""
         self.shim.xco_allowances_set(self._peers, self.core.state, long(now))
@@ -104,6 +115,25 @@ class Peer:
         """Return the setting of the gate to a host."""
         self.core.decide(now)
         return int(self.shim.shim_gate_rate(self.core.state, self.gates[host], long(now)))
+
+
+class Demand(ctypes.Structure):
+    """struct xco_demand."""
+
+    _fields_ = (
+        ("rate_bps", ctypes.c_uint64),
+        ("granted_bps", ctypes.c_uint64),
+        ("guarantee_mbps", ctypes.c_uint32),
+        ("weight", ctypes.c_uint32),
+    )
+
+
+def demanded(
+    demands: list[tuple[int, int, int]], capacity: int
+) -> tuple[ctypes.Array[Demand], ctypes.c_size_t, ctypes.c_uint64]:
+    """Return C's arguments: demands of rate, guarantee and weight, and a capacity."""
+    array = (Demand * max(1, len(demands)))(*((rate, 0, *more) for rate, *more in demands))
+    return array, ctypes.c_size_t(len(demands)), ctypes.c_uint64(capacity)
 
 
 @dataclass
@@ -164,6 +194,10 @@ class World:
         self._foreign = [0.0] * hosts
         self.silent: set[int] = set()
         """Hosts that write nothing."""
+
+    def promise(self, source: int, target: int, weight: int, guarantee_mbps: int = 0) -> None:
+        """Set the weight and the guarantee of the VMs that send from one host to another."""
+        self.hosts[source].promise(target, weight, guarantee_mbps)
 
     def send(self, source: int, target: int, demand: float = float("inf"), *links: str) -> Flow:
         """Begin a flow; its demand is a share of the line."""

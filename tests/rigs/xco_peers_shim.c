@@ -24,11 +24,12 @@ void shim_publish(struct xco_peers *peers) {
 
 void shim_peers_free(struct xco_peers *peers) {
     free(peers->list);
-    free(peers->demands_bps);
+    free(peers->demands);
     free(peers);
 }
 
-// Takes a message of numbers: to, packets, bytes, marks, offer, wants; returns the result.
+// Takes a message of numbers: to, packets, bytes, marks, offer, wants, weight, guarantee; returns
+// the result.
 int shim_peers_take(struct xco_peers *peers, int64_t now_ns, uint16_t from, uint64_t sequence,
                     uint8_t digest, const uint64_t *numbers) {
     const struct xco_header header = {.type = XCO_MARKS, .host = from, .sequence = sequence};
@@ -39,6 +40,8 @@ int shim_peers_take(struct xco_peers *peers, int64_t now_ns, uint16_t from, uint
         .marks = numbers[3],
         .offer_bps = numbers[4],
         .wants_bps = numbers[5],
+        .weight = (uint16_t)numbers[6],
+        .guarantee_mbps = (uint16_t)numbers[7],
     };
     memset(told.digest, digest, sizeof told.digest);
     return (int)xco_peers_take(peers, now_ns, &header, &told);
@@ -50,10 +53,24 @@ bool shim_peers_write(struct xco_peers *peers, int64_t now_ns, uint64_t *numbers
     if (!xco_peers_write(peers, now_ns, &told)) {
         return false;
     }
-    const uint64_t written[] = {told.to,    told.packets,   told.bytes,
-                                told.marks, told.offer_bps, told.wants_bps};
+    const uint64_t written[] = {told.to,        told.packets,   told.bytes,  told.marks,
+                                told.offer_bps, told.wants_bps, told.weight, told.guarantee_mbps};
     memcpy(numbers, written, sizeof written);
     return true;
+}
+
+void shim_promise(struct xco_core *core, unsigned gate, uint16_t weight, uint16_t guarantee_mbps) {
+    core->destinations[gate].weight = weight;
+    core->destinations[gate].guarantee_mbps = guarantee_mbps;
+}
+
+// Writes bytes sent, weight and guarantee of a report's first entry.
+void shim_first_entry(const struct xco_core *core, uint64_t *numbers) {
+    struct xco_report report;
+    xco_core_report(core, &report);
+    numbers[0] = report.entries[0].sent_bytes;
+    numbers[1] = report.entries[0].weight;
+    numbers[2] = report.entries[0].guarantee_mbps;
 }
 
 uint64_t shim_offer(const struct xco_peers *peers, unsigned host) {

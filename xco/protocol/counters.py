@@ -15,7 +15,7 @@ from xco.protocol.checks import (
 )
 from xco.protocol.messages import Header, Marks, Port, PortCounts
 
-_MARKS = struct.Struct("<32sHHIQQQQQQ")
+_MARKS = struct.Struct("<32sHHHHQQQQQQ")
 _PORTS = struct.Struct("<32sHHI")
 _PORT = struct.Struct("<IIQQQQQQQ")
 
@@ -24,8 +24,9 @@ def marks_bytes(message: Marks) -> bytes:
     """Return the body of a MARKS."""
     _check_marks(message)
     counted = message.packets, message.bytes, message.marks
+    promised = message.weight, message.guarantee_mbps
     rates = message.offer_bps, message.wants_bps
-    return _MARKS.pack(message.digest, message.to, 0, 0, message.read_ns, *counted, *rates)
+    return _MARKS.pack(message.digest, message.to, *promised, 0, message.read_ns, *counted, *rates)
 
 
 def port_bytes(message: Port) -> bytes:
@@ -89,9 +90,11 @@ def _check_port(port: PortCounts) -> None:
 def read_marks(header: Header, body: bytes) -> Marks:
     """Return the MARKS of a body."""
     check_length(body, _MARKS.size)
-    digest, to, *reserved, read_ns, packets, count, marks, offer, wants = _MARKS.unpack(body)
-    check_zero(*reserved)
-    message = Marks(header, to, read_ns, packets, count, marks, digest, offer, wants)
+    digest, to, weight, guarantee, reserved, read_ns, *counted, offer, wants = _MARKS.unpack(body)
+    packets, count, marks = counted
+    check_zero(reserved)
+    told = packets, count, marks, digest, offer, wants, weight, guarantee
+    message = Marks(header, to, read_ns, *told)
     _check_marks(message)
     return message
 

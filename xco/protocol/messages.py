@@ -83,12 +83,18 @@ class Welcome:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A member of a backlog group: destination, waiting bytes, recent rate, and all bytes sent."""
+    """A member of a backlog group: destination, waiting bytes, recent rate, and all bytes sent.
+
+    `weight` and `guarantee_mbps` are sums over the VMs that send to it, 0 where none is listed.
+    """
 
     destination: int
     backlog_bytes: int
     rate_kbps: int
     sent_bytes: int = 0
+    """48 bits; then it begins again."""
+    weight: int = 0
+    guarantee_mbps: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +200,8 @@ class Marks:
 
     Counters are cumulative; one that falls was restarted. `read_ns` is on the writer's clock; an
     offer of 0 is none. Marks are those that the writer's own port does not explain. `wants_bps` is
-    what the writer could send to `to`, 0 where nothing waits for it.
+    what the writer could send to `to`, 0 where nothing waits for it; `weight` and `guarantee_mbps`
+    are as in `Waiting`.
     """
 
     kind: ClassVar[int] = 8
@@ -208,6 +215,8 @@ class Marks:
     """Of the hosts' names (`Topology.hosts_digest`)."""
     offer_bps: int = 0
     wants_bps: int = 0
+    weight: int = 0
+    guarantee_mbps: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,13 +96,13 @@ __all__ = [
     "encode",
 ]
 
-VERSION: Final = 3
+VERSION: Final = 4
 _MAGIC = b"XCO1"
 _HEADER = struct.Struct("<4sBBHQQQ")
 _HELLO = struct.Struct("<32s")
 _WELCOME = struct.Struct("<HBBIQQQQ")
 _REPORT = struct.Struct("<HHIQQQ")
-_WAITING = struct.Struct("<HHIIQ")
+_WAITING = struct.Struct("<HIIIHHH")
 _DIRECTIVE = struct.Struct("<HBBHHQQQQ")
 _PERMIT = struct.Struct("<HHQ")
 _MAP = struct.Struct("<HHIQQQQ")
@@ -227,11 +227,13 @@ def _report_bytes(message: Report) -> bytes:
         message.gave_up_sequence,
         message.free_ns,
     )
-    entries = (
-        _WAITING.pack(entry.destination, 0, entry.backlog_bytes, entry.rate_kbps, entry.sent_bytes)
-        for entry in message.waiting
-    )
-    return head + b"".join(entries)
+    return head + b"".join(_waiting_bytes(entry) for entry in message.waiting)
+
+
+def _waiting_bytes(entry: Waiting) -> bytes:
+    now = entry.destination, entry.backlog_bytes, entry.rate_kbps
+    low, high = entry.sent_bytes & 0xFFFF_FFFF, entry.sent_bytes >> 32
+    return _WAITING.pack(*now, low, high, entry.weight, entry.guarantee_mbps)
 
 
 def _directive_bytes(message: Directive) -> bytes:
@@ -341,8 +343,11 @@ def _read_report(header: Header, body: bytes) -> Report:
     flags, count, reserved, heard, gave_up, free_ns = _REPORT.unpack_from(body)
     check_length(body, _REPORT.size + count * _WAITING.size)
     rows = list(_WAITING.iter_unpack(body[_REPORT.size :]))
-    check_zero(reserved, *(row[1] for row in rows))
-    waiting = tuple(Waiting(row[0], *row[2:]) for row in rows)
+    check_zero(reserved)
+    waiting = tuple(
+        Waiting(destination, backlog, rate, low | high << 32, *promised)
+        for destination, backlog, rate, low, high, *promised in rows
+    )
     _check_entries(waiting)
     check_instants(free_ns=free_ns)
     return Report(header, enum_of(Flag, flags), heard, gave_up, waiting, free_ns)

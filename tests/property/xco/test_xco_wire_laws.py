@@ -51,11 +51,12 @@ from xco.protocol.wire import (
 U64 = st.integers(0, 2**64 - 1)
 TIMES = st.integers(0, TIME_MAX - 1)
 U32 = st.integers(0, 2**32 - 1)
+U16 = st.integers(0, 2**16 - 1)
 HOSTS = st.integers(0, HOSTS_MAX - 1)
 FROM_HOST = st.builds(Header, HOSTS, U64, U64, TIMES)
 FROM_CONTROLLER = st.builds(Header, st.just(CONTROLLER), U64, U64, TIMES)
 WAITING = st.lists(
-    st.builds(Waiting, HOSTS, U32, U32, U64),
+    st.builds(Waiting, HOSTS, U32, U32, st.integers(0, 2**48 - 1), U16, U16),
     max_size=ENTRIES_MAX,
     unique_by=lambda entry: entry.destination,
 ).map(tuple)
@@ -109,7 +110,7 @@ def marks(draw: st.DrawFn) -> Marks:
     marked, packets = sorted(draw(st.tuples(U64, U64)))
     digest = draw(st.binary(min_size=32, max_size=32))
     counted = draw(TIMES), packets, draw(U64), marked
-    return Marks(header, to, *counted, digest, draw(U64), draw(U64))
+    return Marks(header, to, *counted, digest, draw(U64), draw(U64), draw(U16), draw(U16))
 
 
 @st.composite

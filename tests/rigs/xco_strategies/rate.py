@@ -1,4 +1,4 @@
-"""Rates for V2V flows: the equal shares of the paper's section 3.3, and weighted max-min."""
+"""Rates for V2V flows: the equal shares of the paper's section 3.3; guarantees and max-min."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from itertools import chain
 
 from xco.topology.graph import Paths, Topology
+
+MBPS = 10**6
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +17,7 @@ class Flow:
     source: int
     destination: int
     weight: int = 1
+    guarantee_mbps: int = 0
 
 
 def capacities(topology: Topology, pace_permille: int = 1000) -> dict[int, int]:
@@ -44,19 +47,50 @@ def equal_shares(
     return {flow: min(left_bps[link] // load[link] for link in paths[flow]) for flow in flows}
 
 
+def guaranteed_shares(
+    topology: Topology, flows: Sequence[Flow], left_bps: Mapping[int, int]
+) -> dict[Flow, int]:
+    """Return what each flow is guaranteed, in bits/s, of all but a twentieth of its links.
+
+    A guarantee counts up to what its path can promise, in whole Mb/s, rounded up. Where those of a
+    link are more than it can promise, each gets its part of that; of its links, the least.
+    """
+    paths = _paths(topology, flows)
+    left_bps = {link: left - left // 20 for link, left in left_bps.items()}
+    wanted = {
+        flow: min(flow.guarantee_mbps, *(-(-left_bps[link] // MBPS) for link in paths[flow]))
+        for flow in flows
+    }
+    load = _load(paths, wanted)
+    return {
+        flow: min(
+            wanted[flow] * MBPS
+            if load[link] * MBPS <= left_bps[link]
+            else wanted[flow] * left_bps[link] // load[link]
+            for link in paths[flow]
+        )
+        for flow in flows
+    }
+
+
 def max_min_shares(
     topology: Topology, flows: Sequence[Flow], left_bps: Mapping[int, int]
 ) -> dict[Flow, int]:
-    """Return weighted max-min rates, in bits/s, by water filling.
+    """Return what is guaranteed and a weighted max-min share of the rest, in bits/s.
 
-    Of all links, the one that can give least by weight sets the rates of its flows. Those are
-    taken off all links, and so on. Levels are whole bits/s for a weight of one.
+    Of all links, the one that can give least by weight sets what its flows get. That is taken off
+    all links, and so on. Levels are whole bits/s for a weight of one; weights are halved together
+    until they have 20 bits.
     """
-    left = dict(left_bps)
     paths = _paths(topology, flows)
+    weights = lightened(flows)
+    floors = guaranteed_shares(topology, flows, left_bps)
+    left = dict(left_bps)
+    for flow, floor in floors.items():
+        _take(left, paths[flow], floor)
     shares: dict[Flow, int] = {}
     while len(shares) < len(paths):
-        load = _load(paths, (flow for flow in paths if flow not in shares))
+        load = _load(paths, {flow: weights[flow] for flow in paths if flow not in shares})
         level = min(left[link] // weight for link, weight in load.items())
         settled = [
             flow
@@ -64,10 +98,21 @@ def max_min_shares(
             if flow not in shares and any(left[link] // load[link] == level for link in paths[flow])
         ]
         for flow in settled:
-            shares[flow] = level * flow.weight
-            for link in paths[flow]:
-                left[link] -= shares[flow]
-    return shares
+            shares[flow] = level * weights[flow]
+            _take(left, paths[flow], shares[flow])
+    return {flow: floors[flow] + shares[flow] for flow in paths}
+
+
+def lightened(flows: Iterable[Flow]) -> dict[Flow, int]:
+    """Return the weights, halved together until all have 20 bits; at least 1."""
+    flows = list(flows)
+    halvings = max(0, max((flow.weight for flow in flows), default=1).bit_length() - 20)
+    return {flow: max(1, flow.weight >> halvings) for flow in flows}
+
+
+def _take(left: dict[int, int], path: Iterable[int], rate_bps: int) -> None:
+    for link in path:
+        left[link] -= rate_bps
 
 
 def _paths(topology: Topology, flows: Iterable[Flow]) -> dict[Flow, tuple[int, ...]]:
@@ -75,9 +120,9 @@ def _paths(topology: Topology, flows: Iterable[Flow]) -> dict[Flow, tuple[int, .
     return {flow: paths.path(flow.source, flow.destination) for flow in flows}
 
 
-def _load(paths: Mapping[Flow, tuple[int, ...]], flows: Iterable[Flow]) -> Counter[int]:
+def _load(paths: Mapping[Flow, tuple[int, ...]], loads: Mapping[Flow, int]) -> Counter[int]:
     load: Counter[int] = Counter()
-    for flow in flows:
+    for flow, weight in loads.items():
         for link in paths[flow]:
-            load[link] += flow.weight
+            load[link] += weight
     return load

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from xco_coordinator_rig import LINE, MS, NOW, SILENCE, build
-from xco_peers_rig import DIFFERS, LATE, MISDIRECTED, TAKEN, Peer, Told, World
+from xco_peers_rig import DIFFERS, LATE, MISDIRECTED, TAKEN, Peer, Told, World, demanded
 
 from xco.laws import by_marks
 
@@ -56,13 +56,15 @@ ALL = 2**64 - 1
 def test_demands_share_a_capacity_max_min_fairly(
     shim: ctypes.CDLL, demands: list[int], capacity: int
 ) -> None:
-    array = (ctypes.c_uint64 * max(1, len(demands)))(*demands)
-    words = array, ctypes.c_size_t(len(demands)), ctypes.c_uint64(capacity)
+    words = demanded([(demand, 0, 1) for demand in demands], capacity)
+    shim.xco_shares_grant(*words)
     level, spare = shim.xco_shares_level(*words), shim.xco_shares_spare(*words)
     given_out = [min(level, demand) for demand in demands]
     assert sum(given_out) <= capacity
+    active = sum(demand > 0 for demand in demands)
     if sum(demands) <= capacity:
-        assert (level, spare) == (ALL, capacity - sum(demands))
+        assert level == ALL
+        assert spare == ((capacity - sum(demands)) // active if active else 0)
     else:
         assert sum(given_out) > capacity - len(demands), "less than a bit each is left"
         assert spare == 0
@@ -250,16 +252,19 @@ def test_more_messages_drive_no_law_faster(shim: ctypes.CDLL) -> None:
     assert peer.allowed(1) == LINE // 2
 
 
-@given(st.lists(st.tuples(U64, U64, U64, U64, U64), min_size=1, max_size=20))
+U16 = st.integers(0, 2**16 - 1)
+
+
+@given(st.lists(st.tuples(U64, U64, U64, U64, U64, U16, U16), min_size=1, max_size=20))
 def test_no_message_stops_traffic_or_lets_it_exceed_the_line(
-    shim: ctypes.CDLL, messages: list[tuple[int, int, int, int, int]]
+    shim: ctypes.CDLL, messages: list[tuple[int, int, int, int, int, int, int]]
 ) -> None:
     peer, now = Peer(shim, 0, 3), NOW
     peer.gate(now, 1)
-    for at, (packets, count, marks, offer, wants) in enumerate(messages):
+    for at, (packets, count, marks, *rest) in enumerate(messages):
         now += 10 * MS
         peer.core.look(now, peer.gates[1], 10**6, at)
-        peer.take(now, 1, Told(0, packets, count, min(packets, marks), offer, wants))
+        peer.take(now, 1, Told(0, packets, count, min(packets, marks), *rest))
         peer.count(now, {1: (at * 100, at * 10**5, at)})
         peer.allow(now)
         assert LINE // 4 // 20 * 0.97 <= peer.rate(now, 1) <= LINE

@@ -33,11 +33,12 @@ OURS = Header(host=CONTROLLER, epoch=5, sequence=7, sent_ns=9)
 
 
 def test_a_report_is_laid_out_as_documented() -> None:
-    datagram = encode(Report(HEADER, Flag.MORE, 11, 13, (Waiting(2, 1500, 1000, 2**33),), 15), KEY)
+    waiting = Waiting(2, 1500, 1000, 2**33 + 7, 300, 250)
+    datagram = encode(Report(HEADER, Flag.MORE, 11, 13, (waiting,), 15), KEY)
     assert datagram[:-16].hex(" ", 4) == (
-        "58434f31 03030300 05000000 00000000 07000000 00000000 09000000 00000000"
+        "58434f31 03040300 05000000 00000000 07000000 00000000 09000000 00000000"
         " 02000100 00000000 0b000000 00000000 0d000000 00000000 0f000000 00000000"
-        " 02000000 dc050000 e8030000 00000000 02000000"
+        " 0200dc05 0000e803 00000700 00000200 2c01fa00"
     )
 
 
@@ -50,10 +51,12 @@ def test_a_directive_is_laid_out_as_documented() -> None:
 
 
 def test_marks_are_laid_out_as_documented() -> None:
-    datagram = encode(Marks(HEADER, 2, 100, 10, 15000, 4, bytes(range(32)), 10**6, 10**9), KEY)
+    numbers = 100, 10, 15000, 4
+    message = Marks(HEADER, 2, *numbers, bytes(range(32)), 10**6, 10**9, 300, 250)
+    datagram = encode(message, KEY)
     assert datagram[32:64] == bytes(range(32))
     assert datagram[64:-16].hex(" ", 4) == (
-        "02000000 00000000 64000000 00000000 0a000000 00000000 983a0000 00000000"
+        "02002c01 fa000000 64000000 00000000 0a000000 00000000 983a0000 00000000"
         " 04000000 00000000 40420f00 00000000 00ca9a3b 00000000"
     )
 
@@ -103,6 +106,11 @@ def test_the_longest_message_fits_a_frame() -> None:
         (Directive(OURS, 3, Mode.RATE, 2, 1, 0, 0), "end_ns"),
         (Report(HEADER, Flag.NONE, 0, 0, (Waiting(0xFFFF, 1, 1),)), "destination"),
         (Report(HEADER, Flag.NONE, 0, 0, (Waiting(1, 1, 1),) * 65), "count"),
+        (Report(HEADER, Flag.NONE, 0, 0, (Waiting(1, 1, 1, 2**48),)), "field"),
+        (Report(HEADER, Flag.NONE, 0, 0, (Waiting(1, 1, 1, -1),)), "field"),
+        (Report(HEADER, Flag.NONE, 0, 0, (Waiting(1, 1, 1, 1, 2**16),)), "field"),
+        (Report(HEADER, Flag.NONE, 0, 0, (Waiting(1, 1, 1, 1, 1, 2**16),)), "field"),
+        (Marks(HEADER, 2, 1, 1, 1, 1, bytes(32), 1, 1, 2**16), "field"),
         (Report(HEADER, Flag.NONE, 0, 0, (Waiting(1, 1, 1),) * 2), "destination"),
         (Directive(OURS, 3, Mode.RATE, 1, 0, 0, 0, (Permit(1, 1),) * 2), "destination"),
         (Hello(Header(3, 5, 7, TIME_MAX), bytes(32)), "sent_ns"),

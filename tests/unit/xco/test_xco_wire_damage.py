@@ -90,7 +90,7 @@ def test_undamaged_all_of_them_are_read(message: Message) -> None:
 def test_magic_and_version_are_checked_in_every_message(message: Message) -> None:
     assert refused(damaged(message, 0, "B", ord("Y"))) == "magic"
     assert refused(damaged(message, 3, "B", ord("2"))) == "magic"
-    for version in (0, 1, 255):
+    for version in (0, 1, 3, 255):
         assert refused(damaged(message, 5, "B", version), VERSION_DIFFERS) == "version"
 
 
@@ -127,9 +127,7 @@ def test_a_controllers_message_is_from_the_controller(message: Message) -> None:
         (REPORT, 2, "H", 3, "length"),
         (REPORT, 4, "I", 1, "reserved"),
         (REPORT, 32, "H", 0xFFFE, "destination"),
-        (REPORT, 34, "H", 1, "reserved"),
         (REPORT, 52, "H", 0xFFFE, "destination"),
-        (REPORT, 54, "H", 0x8000, "reserved"),
         (SLICE, 0, "H", 0xFFFE, "to"),
         (SLICE, 2, "B", 4, "mode"),
         (SLICE, 3, "B", 1, "reserved"),
@@ -173,8 +171,8 @@ def test_a_controllers_message_is_from_the_controller(message: Message) -> None:
         (PLACES, 60, "H", 4, "located"),
         (MARKS, 32, "H", 3, "to"),
         (MARKS, 32, "H", 0xFFFE, "to"),
-        (MARKS, 34, "H", 1, "reserved"),
-        (MARKS, 36, "I", 1, "reserved"),
+        (MARKS, 38, "H", 1, "reserved"),
+        (MARKS, 38, "H", 0x8000, "reserved"),
         (MARKS, 40, "Q", TIME_MAX, "read_ns"),
         (MARKS, 64, "Q", 11, "marks"),
         (PORT, 32, "H", 1, "length"),
@@ -201,6 +199,8 @@ def test_one_damaged_field_of_a_body_is_named(
         (WELCOME, 0, "H", 0xFFFD),
         (WELCOME, 0, "H", AGENT),
         (MARKS, 32, "H", 0xFFFD),
+        (MARKS, 34, "H", 2**16 - 1),
+        (MARKS, 36, "H", 2**16 - 1),
         (MARKS, 64, "Q", 10),
         (MARKS, 72, "Q", 2**64 - 1),
         (MARKS, 80, "Q", 2**64 - 1),
@@ -218,8 +218,12 @@ def test_one_damaged_field_of_a_body_is_named(
         (REPORT, 16, "Q", 2**64 - 1),
         (REPORT, 24, "Q", 0),
         (REPORT, 32, "H", 0xFFFD),
-        (REPORT, 36, "I", 2**32 - 1),
-        (REPORT, 40, "I", 0),
+        (REPORT, 34, "I", 2**32 - 1),
+        (REPORT, 38, "I", 0),
+        (REPORT, 42, "I", 2**32 - 1),
+        (REPORT, 46, "H", 2**16 - 1),
+        (REPORT, 48, "H", 2**16 - 1),
+        (REPORT, 50, "H", 2**16 - 1),
         (SLICE, 16, "Q", 100),  # an end at the start
         (SLICE, 8, "Q", 200),
         (SLICE, 24, "Q", TIME_MAX - 1),
@@ -268,7 +272,7 @@ def test_more_than_64_entries_are_refused_though_their_count_is_right() -> None:
     assert decode(encode(report, KEY), KEY) == report
 
     def one_longer(plain: bytes) -> bytes:
-        entry = struct.pack("<HHIIQ", 64, 0, 1, 1, 1)
+        entry = struct.pack("<HIIIHHH", 64, 1, 1, 1, 0, 0, 0)
         return plain[: BODY + 2] + struct.pack("<H", 65) + plain[BODY + 4 :] + entry
 
     assert refused(resized(report, one_longer)) == "length"

@@ -12,7 +12,7 @@
 
 #include "common/place_log.h"
 
-#define XCO_WIRE_VERSION 3
+#define XCO_WIRE_VERSION 4
 #define XCO_CONTROLLER 0xffffu   // the host field of the controller's messages
 #define XCO_AGENT 0xfffeu        // the host field of port agents' messages
 #define XCO_HOSTS_MAX 0xfffeu    // hosts are 0 to 0xfffd
@@ -85,10 +85,12 @@ struct xco_welcome {
 };
 
 struct xco_waiting {
-    uint16_t destination;   // host
-    uint32_t backlog_bytes; // bytes in the gate's queue; saturates
-    uint32_t rate_kbps;     // recent send rate, kbit/s
-    uint64_t sent_bytes;    // all bytes sent through its gate; begins again with the queue
+    uint16_t destination;    // host
+    uint32_t backlog_bytes;  // bytes in the gate's queue; saturates
+    uint32_t rate_kbps;      // recent send rate, kbit/s
+    uint64_t sent_bytes;     // 48 bits of all bytes through its gate; begins again with the queue
+    uint16_t weight;         // sum over the VMs here that send to it; 0: no VM is listed
+    uint16_t guarantee_mbps; // what these VMs are promised to it, as far as they use it
 };
 
 struct xco_report {
@@ -132,6 +134,8 @@ struct xco_map {
 struct xco_arrivals {
     uint8_t digest[XCO_DIGEST_BYTES]; // of the hosts' names
     uint16_t to;        // the host being written to
+    uint16_t weight;    // of what waits for `to`, as in xco_waiting
+    uint16_t guarantee_mbps;
     uint64_t read_ns;   // when the counters were read, the sender's clock
     uint64_t packets;   // that arrived from `to`
     uint64_t bytes;     // of these

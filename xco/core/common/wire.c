@@ -12,6 +12,7 @@ enum {
     WELCOME_BYTES = 40,
     REPORT_BYTES = 32,
     WAITING_BYTES = 20,
+    SENT_BYTES = 6, // of a counter: 281 TB, then it begins again
     DIRECTIVE_BYTES = 40,
     PERMIT_BYTES = 12,
     MAP_BYTES = 40,
@@ -83,6 +84,15 @@ static void put_welcome(uint8_t **at, const struct xco_welcome *welcome) {
     put(at, welcome->echo_received_ns, 8);
 }
 
+static void put_waiting(uint8_t **at, const struct xco_waiting *entry) {
+    put(at, entry->destination, 2);
+    put(at, entry->backlog_bytes, 4);
+    put(at, entry->rate_kbps, 4);
+    put(at, entry->sent_bytes, SENT_BYTES);
+    put(at, entry->weight, 2);
+    put(at, entry->guarantee_mbps, 2);
+}
+
 static void put_report(uint8_t **at, const struct xco_report *report) {
     put(at, report->flags, 2);
     put(at, report->count, 2);
@@ -91,11 +101,7 @@ static void put_report(uint8_t **at, const struct xco_report *report) {
     put(at, report->gave_up_sequence, 8);
     put(at, report->free_ns, 8);
     for (size_t i = 0; i < report->count; i++) {
-        put(at, report->entries[i].destination, 2);
-        put(at, 0, 2);
-        put(at, report->entries[i].backlog_bytes, 4);
-        put(at, report->entries[i].rate_kbps, 4);
-        put(at, report->entries[i].sent_bytes, 8);
+        put_waiting(at, &report->entries[i]);
     }
 }
 
@@ -139,7 +145,9 @@ static void put_arrivals(uint8_t **at, const struct xco_arrivals *arrivals) {
     memcpy(*at, arrivals->digest, XCO_DIGEST_BYTES);
     *at += XCO_DIGEST_BYTES;
     put(at, arrivals->to, 2);
-    put(at, 0, 6);
+    put(at, arrivals->weight, 2);
+    put(at, arrivals->guarantee_mbps, 2);
+    put(at, 0, 2);
     put(at, arrivals->read_ns, 8);
     put(at, arrivals->packets, 8);
     put(at, arrivals->bytes, 8);
@@ -244,13 +252,24 @@ static bool get_welcome(const uint8_t *at, size_t length, struct xco_welcome *we
     return reserved == 0;
 }
 
+static struct xco_waiting get_waiting(const uint8_t **at) {
+    struct xco_waiting entry;
+    entry.destination = (uint16_t)get(at, 2);
+    entry.backlog_bytes = (uint32_t)get(at, 4);
+    entry.rate_kbps = (uint32_t)get(at, 4);
+    entry.sent_bytes = get(at, SENT_BYTES);
+    entry.weight = (uint16_t)get(at, 2);
+    entry.guarantee_mbps = (uint16_t)get(at, 2);
+    return entry;
+}
+
 static bool get_report(const uint8_t *at, size_t length, struct xco_report *report) {
     if (length < REPORT_BYTES) {
         return false;
     }
     report->flags = (uint16_t)get(&at, 2);
     report->count = (uint16_t)get(&at, 2);
-    uint64_t reserved = get(&at, 4);
+    const uint64_t reserved = get(&at, 4);
     report->directive_sequence = get(&at, 8);
     report->gave_up_sequence = get(&at, 8);
     report->free_ns = get(&at, 8);
@@ -259,11 +278,7 @@ static bool get_report(const uint8_t *at, size_t length, struct xco_report *repo
         return false;
     }
     for (size_t i = 0; i < report->count; i++) {
-        report->entries[i].destination = (uint16_t)get(&at, 2);
-        reserved |= get(&at, 2);
-        report->entries[i].backlog_bytes = (uint32_t)get(&at, 4);
-        report->entries[i].rate_kbps = (uint32_t)get(&at, 4);
-        report->entries[i].sent_bytes = get(&at, 8);
+        report->entries[i] = get_waiting(&at);
     }
     return reserved == 0;
 }
@@ -327,7 +342,9 @@ static bool get_arrivals(const uint8_t *at, size_t length, struct xco_arrivals *
     memcpy(arrivals->digest, at, XCO_DIGEST_BYTES);
     at += XCO_DIGEST_BYTES;
     arrivals->to = (uint16_t)get(&at, 2);
-    const uint64_t reserved = get(&at, 6);
+    arrivals->weight = (uint16_t)get(&at, 2);
+    arrivals->guarantee_mbps = (uint16_t)get(&at, 2);
+    const uint64_t reserved = get(&at, 2);
     arrivals->read_ns = get(&at, 8);
     arrivals->packets = get(&at, 8);
     arrivals->bytes = get(&at, 8);

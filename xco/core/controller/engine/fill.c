@@ -1,12 +1,17 @@
-// Shares links out among flows: equally as in section 3.3 of the paper, or max-min fairly.
+// Shares links out among flows: equally as in section 3.3 of the paper, or what is guaranteed, and
+// then max-min fairly.
 #include "controller/engine/fill.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/least.h"
+#include "common/promise.h"
+
 // Links that cost about as much as a flow of usual path length.
 #define LINKS_A_VISIT 16u
+#define WEIGHT_BITS 20
 
 int xco_fill_init(struct xco_fill *fill, const struct xco_network *network) {
     const size_t links = xco_network_directed(network);
@@ -25,13 +30,25 @@ void xco_fill_free(struct xco_fill *fill) {
     *fill = (struct xco_fill){0};
 }
 
-// Adds to (or subtracts from) the load of every link of a flow's path.
+// Adds to the load of every link of a flow's path.
 static void load_path(struct xco_fill *fill, const struct xco_network *network,
-                      const struct xco_fill_flow *flow, uint64_t weight, bool add) {
+                      const struct xco_fill_flow *flow, uint64_t weight) {
     uint32_t path[XCO_PATH_MAX];
     const size_t length = xco_network_path(network, flow->source, flow->destination, path);
     for (size_t i = 0; i < length; i++) {
-        fill->load[path[i]] += add ? weight : -weight;
+        fill->load[path[i]] += weight;
+    }
+}
+
+// Adds to a flow's rate; subtracts that and a weight from the links of its path.
+static void give(struct xco_fill *fill, const struct xco_network *network,
+                 struct xco_fill_flow *flow, uint64_t rate_bps, uint64_t weight) {
+    uint32_t path[XCO_PATH_MAX];
+    const size_t length = xco_network_path(network, flow->source, flow->destination, path);
+    flow->rate_bps += rate_bps;
+    for (size_t i = 0; i < length; i++) {
+        fill->left_bps[path[i]] -= rate_bps;
+        fill->load[path[i]] -= weight;
     }
 }
 
@@ -43,7 +60,7 @@ static uint64_t least_share(const struct xco_fill *fill, const struct xco_networ
     uint64_t least = UINT64_MAX;
     for (size_t i = 0; i < length; i++) {
         const uint64_t share = fill->left_bps[path[i]] / fill->load[path[i]];
-        least = share < least ? share : least;
+        least = xco_least(least, share);
     }
     return least;
 }
@@ -52,12 +69,66 @@ void xco_fill_equal(struct xco_fill *fill, const struct xco_network *network,
                     struct xco_fill_flow *flows, size_t count) {
     memset(fill->load, 0, xco_network_directed(network) * sizeof *fill->load);
     for (size_t i = 0; i < count; i++) {
-        load_path(fill, network, &flows[i], 1, true);
+        load_path(fill, network, &flows[i], 1);
     }
     for (size_t i = 0; i < count; i++) {
         flows[i].rate_bps = least_share(fill, network, &flows[i]);
     }
     fill->visits = count;
+}
+
+// Cuts a guarantee to what the links of the path have left, so that one that is too large
+// leaves half of theirs to the others.
+static void cut(const struct xco_fill *fill, const struct xco_network *network,
+                struct xco_fill_flow *flow) {
+    uint32_t path[XCO_PATH_MAX];
+    const size_t length = xco_network_path(network, flow->source, flow->destination, path);
+    for (size_t i = 0; i < length; i++) {
+        const uint64_t most = xco_promisable(fill->left_bps[path[i]]);
+        flow->guarantee_mbps = xco_promise_cut(flow->guarantee_mbps, most);
+    }
+}
+
+// Returns the part of a guarantee that every link of the path can give.
+static uint64_t granted(const struct xco_fill *fill, const struct xco_network *network,
+                        const struct xco_fill_flow *flow) {
+    uint32_t path[XCO_PATH_MAX];
+    const size_t length = xco_network_path(network, flow->source, flow->destination, path);
+    uint64_t least = UINT64_MAX;
+    for (size_t i = 0; i < length; i++) {
+        const uint32_t link = path[i];
+        least = xco_least(least,
+                          xco_promise_part(flow->guarantee_mbps,
+                                           xco_promisable(fill->left_bps[link]), fill->load[link]));
+    }
+    return least;
+}
+
+static bool is_promised(const struct xco_fill_flow *flows, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (flows[i].guarantee_mbps > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void xco_fill_guarantees(struct xco_fill *fill, const struct xco_network *network,
+                         struct xco_fill_flow *flows, size_t count) {
+    if (!is_promised(flows, count)) {
+        return;
+    }
+    memset(fill->load, 0, xco_network_directed(network) * sizeof *fill->load);
+    for (size_t i = 0; i < count; i++) {
+        cut(fill, network, &flows[i]);
+        load_path(fill, network, &flows[i], flows[i].guarantee_mbps);
+    }
+    for (size_t i = 0; i < count; i++) {
+        flows[i].granted_bps = granted(fill, network, &flows[i]);
+    }
+    for (size_t i = 0; i < count; i++) {
+        give(fill, network, &flows[i], flows[i].granted_bps, 0);
+    }
 }
 
 // Returns the least share over all loaded links.
@@ -69,18 +140,6 @@ static uint64_t water_level(const struct xco_fill *fill, uint32_t links) {
         }
     }
     return least;
-}
-
-// Gives a flow its final rate and subtracts rate and weight from the links of its path.
-static void settle(struct xco_fill *fill, const struct xco_network *network,
-                   struct xco_fill_flow *flow, uint64_t level) {
-    uint32_t path[XCO_PATH_MAX];
-    const size_t length = xco_network_path(network, flow->source, flow->destination, path);
-    flow->rate_bps = level * flow->weight;
-    for (size_t i = 0; i < length; i++) {
-        fill->left_bps[path[i]] -= flow->rate_bps;
-        fill->load[path[i]] -= flow->weight;
-    }
 }
 
 // Settles every flow with a link at the level on its path, moves the others to the front, and
@@ -97,17 +156,33 @@ static size_t settle_level(struct xco_fill *fill, const struct xco_network *netw
         }
     }
     for (size_t i = kept; i < open; i++) {
-        settle(fill, network, &flows[i], level);
+        give(fill, network, &flows[i], level * flows[i].weight, flows[i].weight);
     }
     return kept;
+}
+
+// Halves all weights until none needs more than WEIGHT_BITS.
+static void lighten(struct xco_fill_flow *flows, size_t count) {
+    uint64_t any = 0;
+    unsigned halvings = 0;
+    for (size_t i = 0; i < count; i++) {
+        any |= flows[i].weight;
+    }
+    while (any >> halvings >> WEIGHT_BITS > 0) {
+        halvings++;
+    }
+    for (size_t i = 0; i < count; i++) {
+        flows[i].weight = xco_most(1, flows[i].weight >> halvings);
+    }
 }
 
 void xco_fill_max_min(struct xco_fill *fill, const struct xco_network *network,
                       struct xco_fill_flow *flows, size_t count) {
     const uint32_t links = xco_network_directed(network);
+    lighten(flows, count);
     memset(fill->load, 0, links * sizeof *fill->load);
     for (size_t i = 0; i < count; i++) {
-        load_path(fill, network, &flows[i], flows[i].weight, true);
+        load_path(fill, network, &flows[i], flows[i].weight);
     }
     size_t open = count;
     fill->visits = 0;

@@ -1,4 +1,4 @@
-// Rates for flows that share links: the paper's equal shares, and weighted max-min.
+// Rates for flows that share links: the paper's equal shares, or guarantees and weighted max-min.
 #ifndef XCO_CONTROLLER_ENGINE_FILL_H
 #define XCO_CONTROLLER_ENGINE_FILL_H
 
@@ -10,14 +10,16 @@
 struct xco_fill_flow {
     uint32_t source;
     uint32_t destination;
-    uint32_t weight;   // at least 1; ignored by equal shares
-    uint64_t rate_bps; // the result
+    uint64_t weight;         // at least 1; ignored by equal shares
+    uint32_t guarantee_mbps; // the same
+    uint64_t granted_bps;    // of that, what the links can give: set by xco_fill_guarantees
+    uint64_t rate_bps;       // the result
 };
 
 // Working memory for one network: one number per directed link each.
 struct xco_fill {
     uint64_t *left_bps; // set by the caller before each call: capacity for the flows
-    uint64_t *load;     // number of flows, or sum of their weights
+    uint64_t *load;     // number of flows, or sum of their weights or guarantees
     uint64_t visits;    // steps over flows in the last call: its cost
 };
 
@@ -29,8 +31,14 @@ void xco_fill_free(struct xco_fill *fill);
 void xco_fill_equal(struct xco_fill *fill, const struct xco_network *network,
                     struct xco_fill_flow *flows, size_t count);
 
-// Weighted max-min by water filling: the link that can give least per weight sets the rates of its
-// flows; these are subtracted, and so on. Uses up `left_bps`.
+// Adds to rates what is guaranteed, and subtracts it from `left_bps`. A guarantee counts up to
+// what its path can promise (common/promise.h). Where those of a link are more, each gets its part.
+void xco_fill_guarantees(struct xco_fill *fill, const struct xco_network *network,
+                         struct xco_fill_flow *flows, size_t count);
+
+// Adds to rates by weighted max-min: the link that can give least per weight sets what its flows
+// get; that is subtracted, and so on. Uses up `left_bps`. Weights are halved together until all are
+// below 2^20, so that what a link has left does not round to nothing; none falls below 1.
 void xco_fill_max_min(struct xco_fill *fill, const struct xco_network *network,
                       struct xco_fill_flow *flows, size_t count);
 

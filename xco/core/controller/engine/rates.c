@@ -2,84 +2,18 @@
 #include "controller/engine/rates.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "controller/engine/directive.h"
 #include "controller/engine/fallback.h"
+#include "controller/engine/gather.h"
 #include "controller/engine/outbox.h"
 #include "controller/engine/ports.h"
 #include "controller/engine/sources.h"
+#include "common/least.h"
 
 // `hybrid` hands out what a link has left only if a flow gets this share of its host's rate: less
 // is not worth a directive.
 #define LEAST_SHARE 64u
-
-static bool can_carry(const struct xco_control *core, uint32_t host, uint32_t destination) {
-    return destination < core->network.hosts && destination != host;
-}
-
-static bool is_active(const struct xco_waiting *entry) {
-    return entry->backlog_bytes > 0 || entry->rate_kbps > 0;
-}
-
-static bool reserve_flows(struct xco_control *core, size_t count) {
-    if (count <= core->flows_room) {
-        return true;
-    }
-    struct xco_fill_flow *flows = realloc(core->flows, 2 * count * sizeof *flows);
-    if (flows == NULL) {
-        core->failed = true;
-        return false;
-    }
-    core->flows = flows;
-    core->flows_room = 2 * count;
-    return true;
-}
-
-// Whether a flow gets a rate: every active one; in `hybrid` those waiting for a turn.
-static bool takes_part(const struct xco_control *core, uint32_t host,
-                       const struct xco_waiting *entry) {
-    if (!can_carry(core, host, entry->destination)) {
-        return false;
-    }
-    if (!xco_grants_slices(core->settings.strategy)) {
-        return is_active(entry);
-    }
-    return entry->backlog_bytes > 0 && entry->destination != core->peers[host]->turn.destination;
-}
-
-static bool is_planned(const struct xco_peer *peer) {
-    return peer != NULL && peer->joined && peer->coordinated;
-}
-
-static size_t add_flows(struct xco_control *core, uint32_t host, size_t count) {
-    const struct xco_report *report = &core->peers[host]->report;
-    for (size_t i = 0; i < report->count; i++) {
-        if (takes_part(core, host, &report->entries[i])) {
-            core->flows[count++] = (struct xco_fill_flow){
-                .source = host,
-                .destination = report->entries[i].destination,
-                .weight = core->weights == NULL ? 1 : core->weights[host],
-            };
-        }
-    }
-    return count;
-}
-
-// Collects all flows that take part; returns their number.
-static size_t gather(struct xco_control *core) {
-    size_t count = 0;
-    for (uint32_t host = 0; host < core->network.hosts; host++) {
-        if (!is_planned(core->peers[host])) {
-            continue;
-        }
-        if (!reserve_flows(core, count + XCO_ENTRIES_MAX)) {
-            return 0;
-        }
-        count = add_flows(core, host, count);
-    }
-    return count;
-}
 
 uint64_t xco_rates_left(const struct xco_control *core, uint32_t link, uint64_t now_ns) {
     if (core->settings.strategy == XCO_GCC) {
@@ -199,8 +133,8 @@ static size_t tell_host(struct xco_control *core, uint32_t host, const struct xc
     for (; own < count && flows[own].source == host; own++) {
         if (!announced && plan.count < XCO_ENTRIES_MAX &&
             xco_rates_worth(core, host, flows[own].rate_bps)) {
-            plan.entries[plan.count++] =
-                (struct xco_permit){(uint16_t)flows[own].destination, flows[own].rate_bps};
+            plan.entries[plan.count++] = (struct xco_permit){
+                (uint16_t)flows[own].destination, xco_most(1, flows[own].rate_bps)}; // 0: no limit
         }
     }
     if (plan.count == 0) {
@@ -222,6 +156,7 @@ static void set_rates(struct xco_control *core, uint64_t now_ns, size_t count) {
         xco_fill_equal(&core->fill, &core->network, core->flows, count);
         return;
     }
+    xco_fill_guarantees(&core->fill, &core->network, core->flows, count);
     xco_fill_max_min(&core->fill, &core->network, core->flows, count);
     if (count > 0) {
         qsort(core->flows, count, sizeof *core->flows, by_source);
@@ -229,11 +164,11 @@ static void set_rates(struct xco_control *core, uint64_t now_ns, size_t count) {
 }
 
 void xco_rates_plan(struct xco_control *core, uint64_t now_ns) {
-    const size_t count = gather(core);
+    const size_t count = xco_gather(core);
     set_rates(core, now_ns, count);
     size_t told = 0;
     for (uint32_t host = 0; host < core->network.hosts && !core->failed; host++) {
-        if (is_planned(core->peers[host])) {
+        if (xco_gather_planned(core->peers[host])) {
             told += tell_host(core, host, core->flows + told, count - told, now_ns);
         }
     }

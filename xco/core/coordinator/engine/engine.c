@@ -250,6 +250,8 @@ void xco_core_report(const struct xco_core *core, struct xco_report *report) {
                 .backlog_bytes = waits ? destination->backlog_bytes : 0,
                 .rate_kbps = rate_kbps < UINT32_MAX ? (uint32_t)rate_kbps : UINT32_MAX,
                 .sent_bytes = destination->sent_bytes,
+                .weight = destination->weight,
+                .guarantee_mbps = destination->guarantee_mbps,
             };
         }
     }

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "coordinator/engine/shares.h"
+#include "common/least.h"
 
 #define IDLE_NS 500000000      // between computations while nothing arrives
 #define LONGEST_NS 1000000000  // a longer period tells nothing: begin again
@@ -15,14 +15,6 @@
 #define DRAINING_AIM 0.95 // while the queue stands: gates let a little more pass than they should
 #define NEWS 200 // a change by this part of the port is worth new offers
 #define GROWTH(rate) ((rate) + (rate) / 8) // what a sender that nothing holds back is given
-
-static uint64_t most(uint64_t a, uint64_t b) {
-    return a > b ? a : b;
-}
-
-static uint64_t least(uint64_t a, uint64_t b) {
-    return a < b ? a : b;
-}
 
 static struct xco_arrived sum(const struct xco_arrived *arrived, size_t count) {
     struct xco_arrived all = {0};
@@ -93,26 +85,42 @@ static uint64_t demand(const struct xco_peers *peers, size_t host, int64_t now_n
         return 0;
     }
     const uint64_t wanted = wants > 0 ? wants : GROWTH(peer->arriving_bps);
-    return most(1, least(wanted, peers->config.port_bps));
+    return xco_most(1, xco_least(wanted, peers->config.port_bps));
 }
 
-// Offers each sender its share of what others leave, and at least an equal part: one that begins
-// with less exceeds the port for a period, which its queue holds.
-static void offer_all(struct xco_peers *peers, int64_t now_ns, int64_t silence_ns) {
+// Notes what all hosts would send, by what weight, and what they are promised; returns how many
+// send. What a silent host said counts no longer.
+static size_t note_demands(struct xco_peers *peers, int64_t now_ns, int64_t silence_ns) {
     size_t active = 0;
     for (size_t host = 0; host < peers->count; host++) {
-        peers->demands_bps[host] = demand(peers, host, now_ns, silence_ns);
-        active += peers->demands_bps[host] > 0;
+        const struct xco_peer *peer = &peers->list[host];
+        const bool fresh = xco_peers_fresh(peer, now_ns, silence_ns);
+        peers->demands[host] = (struct xco_demand){
+            .rate_bps = demand(peers, host, now_ns, silence_ns),
+            .guarantee_mbps = fresh ? peer->told.guarantee_mbps : 0,
+            .weight = fresh && peer->told.weight > 0 ? peer->told.weight : 1,
+        };
+        active += peers->demands[host].rate_bps > 0;
     }
-    const uint64_t messages = least(active * MESSAGES_BPS, peers->shared_bps / 2);
+    return active;
+}
+
+// Offers each sender its share of what others leave, and at least its part if all used theirs: one
+// that begins with less exceeds the port for a period, which its queue holds.
+static void offer_all(struct xco_peers *peers, int64_t now_ns, int64_t silence_ns) {
+    const size_t active = note_demands(peers, now_ns, silence_ns);
+    const uint64_t messages = xco_least(active * MESSAGES_BPS, peers->shared_bps / 2);
     const uint64_t shared = peers->shared_bps - messages;
-    const uint64_t equal = active > 0 ? shared / active : 0;
-    const uint64_t level = xco_shares_level(peers->demands_bps, peers->count, shared);
-    const uint64_t spare = xco_shares_spare(peers->demands_bps, peers->count, shared);
+    xco_shares_grant(peers->demands, peers->count, shared);
+    const uint64_t even = xco_shares_even(peers->demands, peers->count, shared);
+    const uint64_t level = xco_shares_level(peers->demands, peers->count, shared);
+    const uint64_t spare = xco_shares_spare(peers->demands, peers->count, shared);
     for (size_t host = 0; host < peers->count; host++) {
-        const uint64_t wanted = peers->demands_bps[host];
-        const uint64_t share = least(wanted, level) + (active > 0 ? spare / active : 0);
-        peers->list[host].offer_bps = wanted > 0 ? most(1, most(equal, share)) : 0;
+        const struct xco_demand *wanted = &peers->demands[host];
+        const uint64_t own = xco_shares_part(wanted, even);
+        const uint64_t share =
+            xco_least(wanted->rate_bps, xco_shares_part(wanted, level)) + spare * wanted->weight;
+        peers->list[host].offer_bps = wanted->rate_bps > 0 ? xco_most(1, xco_most(own, share)) : 0;
     }
 }
 

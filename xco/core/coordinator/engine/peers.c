@@ -15,10 +15,10 @@ int xco_peers_begin(struct xco_peers *peers, const struct xco_peers_config *conf
         .config = *config,
         .count = count,
         .list = calloc(count, sizeof *peers->list),
-        .demands_bps = calloc(count, sizeof *peers->demands_bps),
+        .demands = calloc(count, sizeof *peers->demands),
         .budget = xco_budget_begin((double)config->port_bps),
     };
-    return peers->list == NULL || peers->demands_bps == NULL ? -1 : 0;
+    return peers->list == NULL || peers->demands == NULL ? -1 : 0;
 }
 
 static struct xco_arrived counters_of(const struct xco_arrivals *told) {
@@ -109,6 +109,8 @@ static struct xco_arrivals tell(const struct xco_peers *peers, size_t host) {
     const struct xco_peer *peer = &peers->list[host];
     struct xco_arrivals arrivals = {
         .to = (uint16_t)host,
+        .weight = peer->weight,
+        .guarantee_mbps = peer->guarantee_mbps,
         .read_ns = (uint64_t)peers->counted_ns,
         .packets = peer->seen.packets,
         .bytes = peer->seen.bytes,

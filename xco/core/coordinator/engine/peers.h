@@ -13,6 +13,7 @@
 #include "common/budget.h"
 #include "common/message.h"
 #include "coordinator/engine/by_marks.h"
+#include "coordinator/engine/shares.h"
 
 #define XCO_PEER_PERIOD_NS 10000000  // between looks at the counters, and between messages
 #define XCO_PEER_ACTIVE_NS 500000000 // two hosts write to each other for this long after traffic
@@ -42,6 +43,8 @@ struct xco_peer {
     uint64_t sent_bytes; // through the gate to it
     int64_t sent_ns;     // when something last left through that; 0: never
     uint64_t wants_bps;  // what could be sent to it; 0: nothing waits
+    uint16_t weight;         // of the VMs here that send to it; 0: no VM is listed
+    uint16_t guarantee_mbps; // what these VMs are promised to it
     int64_t wrote_ns;    // when it was last written to
 };
 
@@ -61,7 +64,7 @@ struct xco_peers {
     struct xco_peers_config config;
     size_t count;          // of hosts in the topology
     struct xco_peer *list; // by number
-    uint64_t *demands_bps; // working memory, one for each host
+    struct xco_demand *demands; // working memory, one for each host
     struct xco_budget budget;
     uint64_t shared_bps;   // of the own port, among the hosts
     int64_t counted_ns;    // when the counters last had news, and the budget was computed
