@@ -8,6 +8,7 @@
 #include "coordinator/background.h"
 #include "coordinator/engine/engine.h"
 #include "coordinator/loss.h"
+#include "coordinator/vms.h"
 #include "qdisc/tree.h"
 #include "common/log.h"
 
@@ -65,6 +66,7 @@ static int load(struct xco_coordinator *c, bool paced) {
     const struct xco_classify_terms terms = {
         .horizon_ns = HORIZON_NS,
         .paced = paced,
+        .vms = c->config.vm_count > 0,
         .small_bytes = c->config.tree.small_bytes,
         .large_bytes = (uint32_t)c->config.flow_bytes,
         .crowd_bytes = CROWD_BYTES,
@@ -82,6 +84,7 @@ static int load(struct xco_coordinator *c, bool paced) {
     c->config.tree.paced = c->config.core.paced = paced;
     c->config.tree.classify = classifier->classify;
     c->config.tree.share = classifier->share;
+    c->config.tree.slots = c->config.vm_count > 0 && !paced ? c->vms.shares.slots : NULL;
     return 0;
 }
 
@@ -107,6 +110,7 @@ static int send_gate(struct xco_coordinator *c, unsigned gate) {
 
 static void begin_gate(struct xco_coordinator *c, unsigned gate, int64_t now_ns) {
     xco_classifier_reset(&c->places.classifier, gate);
+    xco_vms_leave(&c->vms.shares, gate);
     c->places.gates[gate] = (struct xco_gate_state){.active_ns = now_ns, .moved_ns = now_ns};
 }
 
@@ -164,6 +168,7 @@ int xco_places_restore(struct xco_coordinator *c, int64_t now_ns) {
     for (unsigned queue = XCO_OUTSIDE; queue < XCO_QUEUES; queue++) {
         xco_classifier_reset(&c->places.classifier, queue);
     }
+    xco_vms_leave(&c->vms.shares, XCO_OUTSIDE);
     int error = 0;
     for (unsigned gate = 0; gate < XCO_OUTSIDE && error == 0; gate++) {
         if (c->core.destinations[gate].used) {
@@ -209,6 +214,7 @@ static void look(struct xco_coordinator *c, unsigned gate, int64_t now_ns) {
     }
     xco_core_look(&c->core, now_ns, gate, backlog < UINT32_MAX ? (uint32_t)backlog : UINT32_MAX,
                   passage.left);
+    xco_vms_read(c, now_ns, gate);
 }
 
 void xco_places_look(struct xco_coordinator *c, int64_t now_ns) {
@@ -224,6 +230,7 @@ static void remove_gate(struct xco_coordinator *c, unsigned gate) {
     xco_batch_clear(&c->batch);
     xco_tree_remove_gate(&c->batch, &c->gate.tree, gate);
     xco_core_remove(&c->core, gate);
+    xco_vms_leave(&c->vms.shares, gate);
     c->counts.flows_removed++;
     int error = xco_gate_send(&c->gate, &c->batch, NULL);
     if (error != 0) {

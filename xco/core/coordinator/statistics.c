@@ -7,6 +7,7 @@
 
 #include "coordinator/engine/allowances.h"
 #include "coordinator/marks.h"
+#include "coordinator/vms.h"
 
 #define PUBLISH_NS 100000000
 
@@ -82,6 +83,8 @@ static const char *const FIELDS[] = {
     "peer_misdirected",
     "offers",
     "shared_bps",
+    "vms",
+    "vms_beyond",
 };
 static const char *const COLUMNS[] = {
     "source_high", "source_low", "destination_high", "destination_low",
@@ -192,6 +195,8 @@ static void write_values(struct xco_coordinator *c, int64_t now_ns) {
         peers->counts.misdirected,
         xco_allowances_offered(core),
         peers->shared_bps,
+        c->vms.here,
+        c->vms.beyond,
     };
     _Static_assert(sizeof values / sizeof values[0] == sizeof FIELDS / sizeof FIELDS[0],
                    "a name for each value");
@@ -249,6 +254,7 @@ static size_t write_flows(struct xco_coordinator *c) {
 void xco_coordinator_publish(struct xco_coordinator *c, int64_t now_ns) {
     c->publish_ns = now_ns + PUBLISH_NS;
     xco_marks_publish(c, now_ns);
+    xco_vms_publish(c, now_ns);
     if (c->statistics.header == NULL) {
         return;
     }

@@ -16,6 +16,9 @@
 #define XCO_SHARE_MAJOR 0x7e00u /* of the queues that share gate 0 */
 #define XCO_SOURCE_BITS 3u
 #define XCO_SOURCES (1u << XCO_SOURCE_BITS) /* queues behind each gate */
+#define XCO_SLOTS 32u /* queues behind each gate with shares by VM: the host's, unlisted, listed */
+#define XCO_SLOT_HOST 0u
+#define XCO_SLOT_UNLISTED 1u /* the first of several, up to XCO_SOURCES */
 #define XCO_QUEUES 66u /* 64 gates, that of unlisted destinations, and the newcomers */
 #define XCO_QUEUE_OUTSIDE 64u
 #define XCO_QUEUE_NEWCOMERS 65u
@@ -71,6 +74,7 @@ struct xco_classify_terms {
     __u64 window_ns;
     __u64 horizon_ns; /* packets that would depart later are dropped */
     __u32 paced;      /* packets have departure times */
+    __u32 vms;        /* VMs are listed: queues belong to slots, and their bytes are counted */
     __u32 hosts;
 };
 

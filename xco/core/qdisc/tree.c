@@ -14,6 +14,7 @@
 #define CLASS_GATE(gate) (XCO_ROOT | (0x10u + (gate)))
 #define GATE(gate) ((0x7d00u + (gate)) << 16)
 #define SHARE(gate) ((0x7e00u + (gate)) << 16)
+#define MINOR_SHARED 1u // of all queues of a gate with shares by VM
 #define CLASS_FLOW(gate, flow) (SHARE(gate) | (0x10u + (flow)))
 
 #define EGRESS TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_EGRESS)
@@ -27,6 +28,7 @@
 #define TURN_NEWCOMERS 2u // among classes that all have a backlog
 #define TURN_GATES 3u
 #define BURST_NS 1000000u // of the classes beside the gates
+#define GUARANTEE_NS 50000000u // burst of a guarantee: what it misses while its gate is closed
 
 #define UNLIMITED_BPS 1000000000000u
 #define CUTTING_BPS 100000000000u // a bucket at this rate only cuts merged packets into frames
@@ -39,7 +41,9 @@
 
 static void add_class(struct xco_batch *batch, const struct xco_tree *tree, uint32_t id,
                       uint64_t rate_bps, uint32_t priority) {
-    xco_part_class(batch, tree, id, XCO_MAKE, &(struct xco_class){rate_bps, BURST_NS, priority});
+    xco_part_class(
+        batch, tree, id, XCO_MAKE,
+        &(struct xco_class){.rate_bps = rate_bps, .burst_ns = BURST_NS, .priority = priority});
 }
 
 // Without a program: u32 filters separate small packets and newcomers.
@@ -106,7 +110,8 @@ const char *xco_tree_part(const struct xco_batch *batch, uint32_t place) {
 void xco_tree_set_newcomers(struct xco_batch *batch, const struct xco_tree *tree,
                             uint64_t rate_bps) {
     xco_part_class(batch, tree, CLASS_NEWCOMERS, XCO_CHANGE,
-                   &(struct xco_class){rate_bps, BURST_NS, TURN_NEWCOMERS});
+                   &(struct xco_class){
+                       .rate_bps = rate_bps, .burst_ns = BURST_NS, .priority = TURN_NEWCOMERS});
 }
 
 static struct xco_bucket closed_bucket(const struct xco_tree *tree) {
@@ -118,13 +123,47 @@ static struct xco_bucket closed_bucket(const struct xco_tree *tree) {
     };
 }
 
+void xco_tree_add_slot(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate,
+                       unsigned slot) {
+    const struct xco_slot *share = &tree->slots[slot];
+    uint64_t guarantee_bps = share->guarantee_mbps * 1000000ull;
+    const struct xco_class class = {
+        .rate_bps = guarantee_bps > 0 ? guarantee_bps : SLOWEST_BPS,
+        .burst_ns = GUARANTEE_NS,
+        .ceil_bps = UNLIMITED_BPS,
+        .parent = MINOR_SHARED,
+        .quantum = share->weight * tree->frame_bytes,
+    };
+    xco_part_class(batch, tree, CLASS_FLOW(gate, slot), XCO_MAKE, &class);
+    xco_part_fifo(batch, tree->interface, CLASS_FLOW(gate, slot), tree->queue_bytes);
+}
+
+void xco_tree_remove_slot(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate,
+                          unsigned slot) {
+    xco_part_remove_class(batch, tree->interface, CLASS_FLOW(gate, slot));
+}
+
+// Shares a gate among VMs.
+static void add_slots(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate) {
+    add_class(batch, tree, SHARE(gate) | MINOR_SHARED, UNLIMITED_BPS, 0);
+    for (unsigned slot = 0; slot < XCO_SLOTS; slot++) {
+        if (tree->slots[slot].weight > 0) {
+            xco_tree_add_slot(batch, tree, gate, slot);
+        }
+    }
+}
+
 // Shares a gate among the interfaces that packets come from: no VM fills the common queue.
 static void add_sources(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate) {
     for (unsigned source = 0; source < XCO_SOURCES; source++) {
         add_class(batch, tree, CLASS_FLOW(gate, source), UNLIMITED_BPS, 0);
         xco_part_fifo(batch, tree->interface, CLASS_FLOW(gate, source), tree->queue_bytes);
     }
-    xco_part_program(batch, tree->interface, SHARE(gate), tree->share, "xco_share", false);
+}
+
+// A packet without a class would pass all others: it has the first queue of unlisted VMs.
+static uint32_t default_of(const struct xco_tree *tree) {
+    return tree->slots == NULL ? 0 : CLASS_FLOW(0, XCO_SLOT_UNLISTED) & 0xffffu;
 }
 
 void xco_tree_add_gate(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate) {
@@ -134,9 +173,10 @@ void xco_tree_add_gate(struct xco_batch *batch, const struct xco_tree *tree, uns
     add_class(batch, tree, CLASS_GATE(gate), UNLIMITED_BPS, TURN_GATES);
     struct xco_bucket closed = closed_bucket(tree);
     xco_part_bucket(batch, tree->interface, CLASS_GATE(gate), GATE(gate), NLM_F_CREATE, &closed);
-    xco_part_htb(batch, tree->interface, GATE(gate) | 1u, SHARE(gate), 0);
+    xco_part_htb(batch, tree->interface, GATE(gate) | 1u, SHARE(gate), default_of(tree));
     if (tree->share != 0) {
-        add_sources(batch, tree, gate);
+        (tree->slots == NULL ? add_sources : add_slots)(batch, tree, gate);
+        xco_part_program(batch, tree->interface, SHARE(gate), tree->share, "xco_share", false);
     }
 }
 
@@ -234,8 +274,9 @@ static struct xco_bucket bucket_of(const struct xco_tree *tree, const struct xco
 
 static void limit_gate(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate,
                        uint64_t rate_bps, uint64_t burst_ns) {
-    xco_part_class(batch, tree, CLASS_GATE(gate), XCO_CHANGE,
-                   &(struct xco_class){rate_bps, burst_ns, TURN_GATES});
+    xco_part_class(
+        batch, tree, CLASS_GATE(gate), XCO_CHANGE,
+        &(struct xco_class){.rate_bps = rate_bps, .burst_ns = burst_ns, .priority = TURN_GATES});
 }
 
 void xco_tree_set_gate(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate,

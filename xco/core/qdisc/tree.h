@@ -9,6 +9,9 @@
 //        └── 7e00+k: htb                shares an open gate among its V2V flows
 //             └── 7e00+k:10+n  bfifo    the queue of V2V flow n, or with BPF of some sources
 //
+// With shares by VM, the queues of a gate are below 7e00+k:1, from which they borrow: each has its
+// guarantee as its rate, and its weight as its quantum.
+//
 // A BPF program at the egress hook sets the class (qdisc/classify.bpf.c), or else u32 filters of
 // the root.
 //
@@ -46,6 +49,12 @@ void xco_tree_add_flow(struct xco_batch *batch, const struct xco_tree *tree, uns
                        unsigned flow, const struct xco_pair *pair);
 void xco_tree_remove_flow(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate,
                           unsigned flow, const struct xco_pair *pair);
+
+// Adds the requests that create a slot's queue behind a gate, or remove it.
+void xco_tree_add_slot(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate,
+                       unsigned slot);
+void xco_tree_remove_slot(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate,
+                          unsigned slot);
 
 // Adds the requests that set a gate. With departure times no kernel object is a gate: none is added
 // or removed.
