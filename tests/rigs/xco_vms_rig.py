@@ -1,0 +1,105 @@
+"""VMs behind a bridge whose uplink is gated: each has a namespace, and a share if it is listed."""
+
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from benchmarks.xco.gates.rig import HOST, PAYLOAD, RECEIVER, SENDER, Capture, Rig, StandIn, rig
+from lab.system import namespaces
+from xco.protocol.wire import Mode, Permit
+
+NEAR_MAC, FAR_MAC = "02:00:00:77:00:01", "02:00:00:77:00:02"
+DEEP_ROOM = "4000000"
+
+
+class Vms:
+    """A rig with a bridge; `tables` are added to its topology."""
+
+    def __init__(self, bench: Rig, stack: ExitStack) -> None:
+        self.bench = bench
+        self._stack = stack
+        self._bridge()
+
+    def _bridge(self) -> None:
+        """Make e0 a port of a bridge that has its addresses."""
+        self.ip(
+            "address flush dev e0",
+            f"link add br0 address {NEAR_MAC} type bridge forward_delay 0",
+            "link set e0 master br0",
+            "link set br0 up",
+            f"address add {HOST}/24 dev br0",
+            f"neighbour add 10.77.0.250 lladdr {FAR_MAC} dev br0",
+            f"neighbour add {RECEIVER} lladdr {FAR_MAC} dev br0",
+        )
+
+    def ip(self, *lines: str, inside: str = "") -> None:
+        """Carry out commands of ip(8) in the host's namespace, or in a VM's."""
+        command = ["ip", "-n", inside or self.bench.near, "-batch", "-"]
+        subprocess.run(command, input="\n".join(lines), text=True, check=True, capture_output=True)
+
+    def named(self, name: str) -> str:
+        """Return the name of a VM's namespace."""
+        return f"{self.bench.near}-{name}"
+
+    def add(self, name: str, address: str, mac: str = "") -> None:
+        """Start a VM whose link ends at the interface NAME0 of the host."""
+        space = self.named(name)
+        namespaces.remove(space)
+        namespaces.create(space)
+        self._stack.callback(namespaces.remove, space)
+        self.plug(name)
+        self.ip(
+            f"link set v0 address {mac}" if mac else "link set lo up",
+            "link set v0 up",
+            f"address add {address}/24 dev v0",
+            f"neighbour add {RECEIVER} lladdr {FAR_MAC} dev v0",
+            inside=space,
+        )
+
+    def plug(self, name: str) -> None:
+        """Make the VM's link."""
+        self.ip(
+            f"link add {name}0 type veth peer name v0 netns {self.named(name)}",
+            f"link set {name}0 master br0",
+            f"link set {name}0 up",
+        )
+
+    def send(
+        self, name: str, source: str, rate: int, size: int = PAYLOAD
+    ) -> "subprocess.Popen[bytes]":
+        """Have a VM send so many datagrams a second; "": the host itself."""
+        words = (source, RECEIVER, str(rate), str(size), "0", DEEP_ROOM)
+        space = self.named(name) if name else self.bench.near
+        process = subprocess.Popen(
+            ["ip", "netns", "exec", space, sys.executable, "-c", SENDER, *words]
+        )
+        self._stack.callback(_end, process)
+        return process
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    process.kill()
+    process.wait()
+
+
+def arrived(stand_in: StandIn, capture: Capture, frames: int, rate_bps: int) -> "Counter[str]":
+    """Open the gate at a rate until so many datagrams have arrived; return how many by source."""
+    counts: Counter[str] = Counter()
+
+    def enough() -> bool:
+        counts.update(source for _, _, source in capture.take())
+        return counts.total() >= frames
+
+    capture.take()
+    stand_in.keep_until(enough, Mode.RATE, Permit(1, rate_bps))
+    return counts
+
+
+@contextmanager
+def vms_rig(prefix: str) -> Iterator[Vms]:
+    """Yield a rig with a bridge, and remove it with its VMs."""
+    with rig(prefix) as bench, ExitStack() as stack:
+        bench.classifier = "bpf"
+        yield Vms(bench, stack)
