@@ -1,4 +1,4 @@
-"""VMs behind a bridge whose uplink is gated: each has a namespace, and a share if it is listed."""
+"""VMs behind a bridge whose uplink is gated; each has a namespace."""
 
 import subprocess
 import sys
@@ -6,16 +6,20 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from benchmarks.xco.gates.rig import HOST, PAYLOAD, RECEIVER, SENDER, Capture, Rig, StandIn, rig
+from benchmarks.xco.gates.rig import HOST, PAYLOAD, RECEIVER, SENDER, Rig, Running, StandIn, rig
 from lab.system import namespaces
 from xco.protocol.wire import Mode, Permit
 
 NEAR_MAC, FAR_MAC = "02:00:00:77:00:01", "02:00:00:77:00:02"
 DEEP_ROOM = "4000000"
+FAST = 4000
+"""Datagrams a second of `PAYLOAD`."""
+DEEP_BYTES = 3_000_000
+"""What waits for each VM before the gate opens; a queue takes 4 MB."""
 
 
 class Vms:
-    """A rig with a bridge; `tables` are added to its topology."""
+    """A rig with a bridge."""
 
     def __init__(self, bench: Rig, stack: ExitStack) -> None:
         self.bench = bench
@@ -69,9 +73,9 @@ class Vms:
     def send(
         self, name: str, source: str, rate: int, size: int = PAYLOAD
     ) -> "subprocess.Popen[bytes]":
-        """Have a VM send so many datagrams a second; "": the host itself."""
+        """Have a VM, or the host itself ("host"), send so many datagrams a second."""
         words = (source, RECEIVER, str(rate), str(size), "0", DEEP_ROOM)
-        space = self.named(name) if name else self.bench.near
+        space = self.bench.near if name == "host" else self.named(name)
         process = subprocess.Popen(
             ["ip", "netns", "exec", space, sys.executable, "-c", SENDER, *words]
         )
@@ -84,17 +88,39 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
     process.wait()
 
 
-def arrived(stand_in: StandIn, capture: Capture, frames: int, rate_bps: int) -> "Counter[str]":
-    """Open the gate at a rate until so many datagrams have arrived; return how many by source."""
-    counts: Counter[str] = Counter()
+class Queues:
+    """The queues of VMs behind the closed gate to the receiver's host, filled before it opens."""
 
-    def enough() -> bool:
-        counts.update(source for _, _, source in capture.take())
-        return counts.total() >= frames
+    def __init__(self, vms: Vms, stand_in: StandIn, running: Running) -> None:
+        self._vms, self._stand_in, self._running = vms, stand_in, running
+        self._capture = vms.bench.capture()
 
-    capture.take()
-    stand_in.keep_until(enough, Mode.RATE, Permit(1, rate_bps))
-    return counts
+    def fill(self, **senders: tuple[str, int]) -> None:
+        """Have VMs send from an address, datagrams of a size, until the queue of each is deep."""
+        processes = [
+            self._vms.send(name, address, FAST * PAYLOAD // size, size)
+            for name, (address, size) in senders.items()
+        ]
+        need = self._backlog() + len(senders) * DEEP_BYTES
+        self._stand_in.keep_until(lambda: self._backlog() > need, Mode.CLOSED)
+        for process in processes:
+            _end(process)
+        self._stand_in.keep_until(lambda: not self._capture.take(0.1), Mode.CLOSED)
+
+    def open(self, frames: int, rate_bps: int) -> "Counter[str]":
+        """Open the gate until so many datagrams have arrived; return how many by source."""
+        counts: Counter[str] = Counter()
+
+        def enough() -> bool:
+            counts.update(source for _, _, source in self._capture.take())
+            return counts.total() >= frames
+
+        self._stand_in.keep_until(enough, Mode.RATE, Permit(1, rate_bps))
+        return counts
+
+    def _backlog(self) -> int:
+        rows = self._running.statistics().rows
+        return sum(row["backlog_bytes"] for row in rows if row["host"] == 1)
 
 
 @contextmanager
