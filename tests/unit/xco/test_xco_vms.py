@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from xco_coordinator_rig import CLOSED, GAP, MS, NOW, RATE, REPORT, Core, build, long
 
-SLOTS, HASHED, GATES = 32, 8, 65
+SLOTS, HASHED, GATES, OUTSIDE = 32, 8, 65, 64
 HOST, UNLISTED, GOLD, SILVER = 0, 3, 8, 9
 MBPS = 10**6
 WINDOW = 50 * MS
@@ -86,13 +86,25 @@ def test_one_that_was_silent_for_100_ms_no_longer_counts(vms: Vms) -> None:
 
 def test_looks_that_follow_each_other_fast_cost_nothing(vms: Vms) -> None:
     vms.look(NOW + 5 * MS, 0, gold=1500)
-    assert vms.look(NOW + 6 * MS, 0, silver=1500) == (0, 0)  # not written
-    assert vms.look(NOW + 10 * MS, 0)[0] == 5
+    assert vms.look(NOW + 6 * MS - 1, 0, silver=1500) == (0, 0)  # not written
+    assert vms.look(NOW + 6 * MS, 0)[0] == 5
 
 
 def test_a_guarantee_counts_as_far_as_it_is_used(vms: Vms) -> None:
     now = run(vms, 0, mbps=10)
     assert vms.look(now + 5 * MS, 0, gold=1500)[1] == 10 + 5 + 1
+
+
+def test_what_one_destination_leaves_of_a_guarantee_another_gets(vms: Vms) -> None:
+    now = max(run(vms, 0, mbps=400), run(vms, 1, mbps=4))
+    assert vms.look(now + 5 * MS, 1, gold=1500)[1] == 4 + 2 + 1
+    assert vms.look(now + 5 * MS, 0, gold=1500)[1] == 50 - 7
+
+
+def test_destinations_outside_the_topology_have_no_part_of_a_guarantee(vms: Vms) -> None:
+    now = max(run(vms, 0, mbps=400), run(vms, OUTSIDE, mbps=400))
+    assert vms.look(now + 5 * MS, OUTSIDE, gold=1500) == (0, 0)  # not written
+    assert vms.look(now + 5 * MS, 0, gold=1500)[1] == 50
 
 
 def test_no_more_than_the_guarantee_counts(vms: Vms) -> None:

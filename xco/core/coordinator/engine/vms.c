@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define LOOK_NS 5000000     // shortest interval of looks
+#define LOOK_NS 1000000     // shortest interval of looks
 #define WINDOW_NS 50000000  // over which a rate is measured
 #define ACTIVE_NS 100000000 // without a packet for this long, a VM no longer counts
 #define MBPS 1000000u
@@ -25,10 +25,23 @@ unsigned xco_vms_free(const struct xco_vms *vms) {
     return 0;
 }
 
+// Sets whether a slot sends to a destination, and what it may soon use there.
+static void set_use(struct xco_vms *vms, unsigned gate, unsigned slot, bool active,
+                    uint64_t soon_bps) {
+    struct xco_vm_use *use = &vms->gates[gate].uses[slot];
+    if (gate != XCO_OUTSIDE) {
+        vms->active[slot] += active;
+        vms->active[slot] -= use->active;
+        vms->soon_bps[slot] += soon_bps - use->soon_bps;
+    }
+    use->active = active;
+    use->soon_bps = soon_bps;
+}
+
 // What a slot sent so far is no longer its VM's.
 static void forget(struct xco_vms *vms, unsigned gate, unsigned slot) {
     struct xco_vm_use *use = &vms->gates[gate].uses[slot];
-    vms->active[slot] -= use->active;
+    set_use(vms, gate, slot, false, 0);
     *use = (struct xco_vm_use){.bytes = use->bytes, .window_bytes = use->bytes};
 }
 
@@ -47,12 +60,6 @@ void xco_vms_leave(struct xco_vms *vms, unsigned gate) {
     vms->gates[gate] = (struct xco_vm_gate){0}; // its counts begin at 0, too
 }
 
-static void set_active(struct xco_vms *vms, struct xco_vm_use *use, unsigned slot, bool active) {
-    vms->active[slot] += active;
-    vms->active[slot] -= use->active;
-    use->active = active;
-}
-
 static void take(struct xco_vms *vms, int64_t now_ns, unsigned gate, unsigned slot,
                  uint64_t bytes) {
     struct xco_vm_use *use = &vms->gates[gate].uses[slot];
@@ -60,7 +67,9 @@ static void take(struct xco_vms *vms, int64_t now_ns, unsigned gate, unsigned sl
     vms->sent_bytes[slot] += bytes - use->bytes;
     use->bytes = bytes;
     use->seen_ns = sends ? now_ns : use->seen_ns;
-    set_active(vms, use, slot, sends || (use->active && now_ns - use->seen_ns < ACTIVE_NS));
+    bool active = sends || (use->active && now_ns - use->seen_ns < ACTIVE_NS);
+    uint64_t soon_bps = use->rate_bps + use->rate_bps / 2 + MARGIN_BPS;
+    set_use(vms, gate, slot, active, active ? soon_bps : 0);
 }
 
 // Measures the rates of all slots at the end of a window.
@@ -82,9 +91,12 @@ static void measure(struct xco_vm_gate *gate, int64_t now_ns) {
 // Returns what a VM's guarantee reserves at a destination.
 static uint64_t reserved_bps(const struct xco_vms *vms, const struct xco_vm_use *use,
                              unsigned slot) {
-    uint64_t share_bps = (uint64_t)vms->slots[slot].guarantee_mbps * MBPS / vms->active[slot];
-    uint64_t soon_bps = use->rate_bps + use->rate_bps / 2 + MARGIN_BPS;
-    return soon_bps < share_bps ? soon_bps : share_bps;
+    uint64_t guarantee_bps = (uint64_t)vms->slots[slot].guarantee_mbps * MBPS;
+    uint64_t others_bps = vms->soon_bps[slot] - use->soon_bps;
+    uint64_t left_bps = guarantee_bps > others_bps ? guarantee_bps - others_bps : 0;
+    uint64_t equal_bps = guarantee_bps / vms->active[slot];
+    uint64_t share_bps = left_bps > equal_bps ? left_bps : equal_bps;
+    return use->soon_bps < share_bps ? use->soon_bps : share_bps;
 }
 
 static uint16_t narrowed(uint64_t value) {
@@ -117,5 +129,7 @@ void xco_vms_look(struct xco_vms *vms, int64_t now_ns, unsigned gate,
         take(vms, now_ns, gate, slot, __atomic_load_n(&bytes[slot], __ATOMIC_ACQUIRE));
     }
     measure(here, now_ns);
-    add_up(vms, gate, destination);
+    if (gate != XCO_OUTSIDE) {
+        add_up(vms, gate, destination);
+    }
 }

@@ -1,8 +1,9 @@
 // Which VMs send to which destination, and what their weights and guarantees add up to; pure.
 //
 // Each VM with a share of its own has a slot; others share some (qdisc/maps.h). A destination
-// counts the VMs that sent to it within the last 100 ms. A VM's guarantee is divided among the
-// destinations that it sends to, and no more of it counts than the VM may soon use there.
+// counts the VMs that sent to it within the last 100 ms. A VM's guarantee is divided among the hosts
+// that it sends to: each gets what the VM may soon use there, at least an equal part of the guarantee
+// or what the others leave of it. Destinations outside the topology have no part.
 #ifndef XCO_COORDINATOR_ENGINE_VMS_H
 #define XCO_COORDINATOR_ENGINE_VMS_H
 
@@ -19,6 +20,7 @@ struct xco_vm_use {
     uint64_t window_bytes; // the same when the window began
     uint64_t window_bps;   // in the last window
     uint64_t rate_bps;     // the higher one of the last two windows
+    uint64_t soon_bps;     // what it may soon use; 0 unless active
     int64_t seen_ns;       // when it last sent
 };
 
@@ -31,7 +33,8 @@ struct xco_vm_gate {
 struct xco_vms {
     struct xco_slot slots[XCO_SLOTS];
     uint64_t sent_bytes[XCO_SLOTS]; // to all destinations
-    unsigned active[XCO_SLOTS];     // destinations that it sends to
+    unsigned active[XCO_SLOTS];     // hosts that it sends to
+    uint64_t soon_bps[XCO_SLOTS];   // what it may soon use to all of them
     struct xco_vm_gate gates[XCO_GATES];
 };
 
@@ -46,7 +49,7 @@ void xco_vms_set(struct xco_vms *vms, unsigned slot, struct xco_slot share);
 void xco_vms_leave(struct xco_vms *vms, unsigned gate);
 
 // Takes the bytes that entered a gate by slot, and writes the weight and the guarantee of its
-// destination. Looks within 5 ms of the last one have no effect.
+// destination. Looks within 1 ms of the last one have no effect.
 void xco_vms_look(struct xco_vms *vms, int64_t now_ns, unsigned gate,
                   const uint64_t bytes[XCO_SLOTS], struct xco_destination *destination);
 
