@@ -43,6 +43,11 @@ class Vms:
         command = ["ip", "-n", inside or self.bench.near, "-batch", "-"]
         subprocess.run(command, input="\n".join(lines), text=True, check=True, capture_output=True)
 
+    def tc(self, words: str) -> str:
+        """Return what a command of tc(8) prints about the host's interfaces."""
+        command = ["tc", "-n", self.bench.near, *words.split()]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
     def named(self, name: str) -> str:
         """Return the name of a VM's namespace."""
         return f"{self.bench.near}-{name}"

@@ -6,7 +6,6 @@ fast the machine is makes no difference.
 
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
 
 import pytest
@@ -25,6 +24,8 @@ RATE_BPS = 20_000_000
 FRAMES = 2000
 SLOT = "7e00:18"
 """The class of the first listed VM behind the first gate."""
+LAST_UNLISTED = "7e40:2f"
+"""That of the last one behind the gate of destinations outside the topology."""
 WEIGHTS = """
 [vm.gold]
 interface = "gold0"
@@ -63,8 +64,7 @@ def here(running: Running) -> int:
 
 
 def has_class(vms: Vms, class_id: str) -> bool:
-    command = ["tc", "-n", vms.bench.near, "class", "show", "dev", "e0", "classid", class_id]
-    return class_id in subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return class_id in vms.tc(f"class show dev e0 classid {class_id}")
 
 
 @pytest.mark.parametrize(("gold", "tin"), [(1400, 1400), (1400, 350), (350, 1400)])
@@ -179,17 +179,20 @@ def test_more_vms_than_there_are_queues_are_counted_and_wait_for_one(vms: Vms) -
     eventually(lambda: counted() == (24, 0))
     log = vms.bench.log.read_text()
     assert log.count("more than 24 listed VMs are here: the others count as unlisted") == 1
+    assert has_class(vms, LAST_UNLISTED)
+    vms.tc("qdisc delete dev e0 root")
+    eventually(lambda: running.statistics().values["remakes"] == 1)
+    assert has_class(vms, LAST_UNLISTED)  # all of them fit into one request
 
 
 def test_a_killed_coordinator_leaves_nothing_behind(vms: Vms) -> None:
     vms.add("gold", GOLD_AT)
-    shown = ["tc", "-n", vms.bench.near, "qdisc", "show"]
-    before = subprocess.run(shown, capture_output=True, text=True, check=True).stdout
+    before = vms.tc("qdisc show")
     queues, running = started(vms, WEIGHTS)
     queues.fill(gold=(GOLD_AT, PAYLOAD))
     os.kill(running.loop(), signal.SIGKILL)
     running.process.wait(PATIENCE_S)
-    assert subprocess.run(shown, capture_output=True, text=True, check=True).stdout == before
+    assert vms.tc("qdisc show") == before
 
 
 def test_without_a_program_it_says_that_shares_have_no_effect(vms: Vms) -> None:
