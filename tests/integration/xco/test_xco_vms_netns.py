@@ -140,6 +140,22 @@ def test_a_vm_that_comes_goes_and_comes_again_has_its_share_while_it_is_here(vms
     assert running.statistics().values["gate_errors"] == 0
 
 
+def test_a_vm_counts_at_its_destination_until_it_stops(vms: Vms) -> None:
+    vms.add("gold", GOLD_AT)
+    queues, running = started(vms, WEIGHTS)
+
+    def destinations() -> list[int]:
+        return [vm.destinations for vm in status(running.config).vms]
+
+    queues.fill(gold=(GOLD_AT, PAYLOAD))  # makes the gate
+    queues.open(FRAMES // 2, RATE_BPS)
+    eventually(lambda: destinations() == [0])
+    sender = vms.send("gold", GOLD_AT, 200)
+    eventually(lambda: destinations() == [1])
+    sender.kill()
+    eventually(lambda: destinations() == [0])
+
+
 def test_an_interface_that_is_renamed_is_followed(vms: Vms) -> None:
     vms.add("gold", GOLD_AT)
     _, running = started(vms, WEIGHTS)

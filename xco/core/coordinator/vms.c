@@ -10,7 +10,7 @@
 #include <linux/rtnetlink.h>
 
 #include "coordinator/loss.h"
-#include "qdisc/tree.h"
+#include "qdisc/sources.h"
 #include "common/log.h"
 
 static const char *const COLUMNS[] = {"name_high",      "name_low",   "weight",
@@ -73,7 +73,7 @@ static void release(struct xco_coordinator *c, struct xco_listed *vm) {
     const unsigned slot = vm->slot;
     if (slot != 0) { // first the packets, then their queues
         xco_classifier_unlist(&c->places.classifier, vm->interface);
-        change_gates(c, slot, xco_tree_remove_slot);
+        change_gates(c, slot, xco_sources_remove_slot);
         xco_vms_set(&c->vms.shares, slot, (struct xco_slot){0});
     }
     *vm = (struct xco_listed){0};
@@ -81,7 +81,7 @@ static void release(struct xco_coordinator *c, struct xco_listed *vm) {
 
 static void assign(struct xco_coordinator *c, struct xco_listed *vm, unsigned slot) {
     xco_vms_set(&c->vms.shares, slot, c->config.vms[vm - c->vms.listed].share);
-    change_gates(c, slot, xco_tree_add_slot);
+    change_gates(c, slot, xco_sources_add_slot);
     vm->slot = slot;
     int error = xco_classifier_list(&c->places.classifier, vm->interface, slot);
     if (error != 0) {

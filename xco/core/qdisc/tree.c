@@ -6,16 +6,14 @@
 #include <arpa/inet.h>
 #include <linux/pkt_sched.h>
 
-#include "qdisc/maps.h"
+#include "qdisc/handles.h"
 #include "qdisc/parts.h"
+#include "qdisc/sources.h"
 
 #define CLASS_SMALL (XCO_ROOT | 2u)
 #define CLASS_NEWCOMERS (XCO_ROOT | 3u)
 #define CLASS_GATE(gate) (XCO_ROOT | (0x10u + (gate)))
 #define GATE(gate) ((0x7d00u + (gate)) << 16)
-#define SHARE(gate) ((0x7e00u + (gate)) << 16)
-#define MINOR_SHARED 1u // of all queues of a gate with shares by VM
-#define CLASS_FLOW(gate, flow) (SHARE(gate) | (0x10u + (flow)))
 
 #define EGRESS TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_EGRESS)
 
@@ -28,14 +26,11 @@
 #define TURN_NEWCOMERS 2u // among classes that all have a backlog
 #define TURN_GATES 3u
 #define BURST_NS 1000000u // of the classes beside the gates
-#define GUARANTEE_NS 50000000u // burst of a guarantee: what it misses while its gate is closed
 
-#define UNLIMITED_BPS 1000000000000u
 #define CUTTING_BPS 100000000000u // a bucket at this rate only cuts merged packets into frames
 #define CLOSED_BPS 1000000u // checks a closed gate twice a second
 #define CLOSED_MPU 65000u   // more than any bucket holds
 #define REFILL 1000u         // a slice's bucket is refilled at this part of its rate
-#define SLOWEST_BPS 8000u
 #define REFILL_LONG 400u     // the same for longer slices: the kernel limits a bucket's time
 #define SHORT_NS 12000000    // slices are 10 ms at most (controller/config.c)
 
@@ -68,7 +63,7 @@ void xco_tree_build(struct xco_batch *batch, const struct xco_tree *tree) {
     add_class(batch, tree, XCO_CLASS_CONTROL, tree->small_bps, 0);
     add_class(batch, tree, CLASS_SMALL, tree->small_bps, 1);
     add_class(batch, tree, CLASS_NEWCOMERS, tree->newcomer_bps, TURN_NEWCOMERS);
-    add_class(batch, tree, XCO_CLASS_KICK, UNLIMITED_BPS, 0);
+    add_class(batch, tree, XCO_CLASS_KICK, XCO_UNLIMITED_BPS, 0);
     xco_part_fifo(batch, tree->interface, CLASS_NEWCOMERS, tree->newcomer_bytes);
     xco_part_fifo(batch, tree->interface, XCO_CLASS_KICK, 1);
     if (tree->classify == 0) {
@@ -123,60 +118,16 @@ static struct xco_bucket closed_bucket(const struct xco_tree *tree) {
     };
 }
 
-void xco_tree_add_slot(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate,
-                       unsigned slot) {
-    const struct xco_slot *share = &tree->slots[slot];
-    uint64_t guarantee_bps = share->guarantee_mbps * 1000000ull;
-    const struct xco_class class = {
-        .rate_bps = guarantee_bps > 0 ? guarantee_bps : SLOWEST_BPS,
-        .burst_ns = GUARANTEE_NS,
-        .ceil_bps = UNLIMITED_BPS,
-        .parent = MINOR_SHARED,
-        .quantum = share->weight * tree->frame_bytes,
-    };
-    xco_part_class(batch, tree, CLASS_FLOW(gate, slot), XCO_MAKE, &class);
-    xco_part_fifo(batch, tree->interface, CLASS_FLOW(gate, slot), tree->queue_bytes);
-}
-
-void xco_tree_remove_slot(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate,
-                          unsigned slot) {
-    xco_part_remove_class(batch, tree->interface, CLASS_FLOW(gate, slot));
-}
-
-// Shares a gate among VMs.
-static void add_slots(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate) {
-    add_class(batch, tree, SHARE(gate) | MINOR_SHARED, UNLIMITED_BPS, 0);
-    for (unsigned slot = 0; slot < XCO_SLOTS; slot++) {
-        if (tree->slots[slot].weight > 0) {
-            xco_tree_add_slot(batch, tree, gate, slot);
-        }
-    }
-}
-
-// Shares a gate among the interfaces that packets come from: no VM fills the common queue.
-static void add_sources(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate) {
-    for (unsigned source = 0; source < XCO_SOURCES; source++) {
-        add_class(batch, tree, CLASS_FLOW(gate, source), UNLIMITED_BPS, 0);
-        xco_part_fifo(batch, tree->interface, CLASS_FLOW(gate, source), tree->queue_bytes);
-    }
-}
-
-// A packet without a class would pass all others: it has the first queue of unlisted VMs.
-static uint32_t default_of(const struct xco_tree *tree) {
-    return tree->slots == NULL ? 0 : CLASS_FLOW(0, XCO_SLOT_UNLISTED) & 0xffffu;
-}
-
 void xco_tree_add_gate(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate) {
     if (tree->paced) {
         return;
     }
-    add_class(batch, tree, CLASS_GATE(gate), UNLIMITED_BPS, TURN_GATES);
+    add_class(batch, tree, CLASS_GATE(gate), XCO_UNLIMITED_BPS, TURN_GATES);
     struct xco_bucket closed = closed_bucket(tree);
     xco_part_bucket(batch, tree->interface, CLASS_GATE(gate), GATE(gate), NLM_F_CREATE, &closed);
-    xco_part_htb(batch, tree->interface, GATE(gate) | 1u, SHARE(gate), default_of(tree));
+    xco_part_htb(batch, tree->interface, GATE(gate) | 1u, SHARE(gate), xco_sources_default(tree));
     if (tree->share != 0) {
-        (tree->slots == NULL ? add_sources : add_slots)(batch, tree, gate);
-        xco_part_program(batch, tree->interface, SHARE(gate), tree->share, "xco_share", false);
+        xco_sources_add(batch, tree, gate);
     }
 }
 
@@ -211,7 +162,7 @@ void xco_tree_add_flow(struct xco_batch *batch, const struct xco_tree *tree, uns
     struct xco_key keys[8];
     struct xco_filter filter = {PRIORITY_FLOWS + flow, protocol_of(pair), keys, 0};
     filter.count = keys_of(pair, keys);
-    add_class(batch, tree, CLASS_FLOW(gate, flow), UNLIMITED_BPS, 0);
+    add_class(batch, tree, CLASS_FLOW(gate, flow), XCO_UNLIMITED_BPS, 0);
     xco_part_fifo(batch, tree->interface, CLASS_FLOW(gate, flow), tree->queue_bytes);
     xco_part_filter(batch, tree->interface, CLASS_FLOW(gate, flow), &filter);
     xco_part_filter(batch, tree->interface, CLASS_GATE(gate), &filter);
@@ -249,7 +200,7 @@ static struct xco_bucket slice_bucket(const struct xco_tree *tree,
     uint64_t refill = rate_bps / (lasts_ns <= SHORT_NS ? REFILL : REFILL_LONG);
     uint32_t burst = volume(tree, rate_bps, tree->burst_ns);
     return (struct xco_bucket){
-        .rate_bps = refill > SLOWEST_BPS ? refill : SLOWEST_BPS,
+        .rate_bps = refill > XCO_SLOWEST_BPS ? refill : XCO_SLOWEST_BPS,
         .peak_bps = opening->goes_on ? rate_on(rate_bps, burst, lasts_ns) : rate_bps,
         .peak_bytes = burst,
         .burst_bytes = volume(tree, rate_bps, (uint64_t)lasts_ns),
@@ -290,7 +241,7 @@ void xco_tree_set_gate(struct xco_batch *batch, const struct xco_tree *tree, uns
         xco_part_bucket(batch, tree->interface, CLASS_GATE(gate), GATE(gate), 0, &bucket);
     }
     if (!lasts && opening->lasted) {
-        limit_gate(batch, tree, gate, UNLIMITED_BPS, BURST_NS);
+        limit_gate(batch, tree, gate, XCO_UNLIMITED_BPS, BURST_NS);
     }
 }
 

@@ -50,12 +50,6 @@ void xco_tree_add_flow(struct xco_batch *batch, const struct xco_tree *tree, uns
 void xco_tree_remove_flow(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate,
                           unsigned flow, const struct xco_pair *pair);
 
-// Adds the requests that create a slot's queue behind a gate, or remove it.
-void xco_tree_add_slot(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate,
-                       unsigned slot);
-void xco_tree_remove_slot(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate,
-                          unsigned slot);
-
 // Adds the requests that set a gate. With departure times no kernel object is a gate: none is added
 // or removed.
 void xco_tree_set_gate(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate,
