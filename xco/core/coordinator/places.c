@@ -13,6 +13,7 @@
 #include "common/log.h"
 
 #define CROWD_BYTES 6000u // waiting newcomers: more than the frames in transmission
+#define GSO_BYTES 524280u   // GSO_MAX_SIZE of Linux
 #define HORIZON_NS 50000000 // longest wait of a packet for its departure time
 
 static void on_notice(void *context, const struct xco_notice *notice);
@@ -62,6 +63,12 @@ static int explain(const struct xco_coordinator *c, int error) {
     return c->config.classifier_needed || c->config.edt_needed ? error : 0;
 }
 
+// Returns the burst of a slice's gate at the line's rate, at most the largest GSO packet.
+static uint32_t uncut_bytes(const struct xco_coordinator_config *config) {
+    uint64_t burst = config->core.line_bps / 8000 * config->tree.burst_ns / 1000000;
+    return burst < GSO_BYTES ? (uint32_t)burst : GSO_BYTES;
+}
+
 static int load(struct xco_coordinator *c, bool paced) {
     const struct xco_classify_terms terms = {
         .horizon_ns = HORIZON_NS,
@@ -84,6 +91,7 @@ static int load(struct xco_coordinator *c, bool paced) {
     c->config.tree.paced = c->config.core.paced = paced;
     c->config.tree.classify = classifier->classify;
     c->config.tree.share = classifier->share;
+    c->config.tree.uncut_bytes = uncut_bytes(&c->config);
     c->config.tree.slots = c->config.vm_count > 0 && !paced ? c->vms.shares.slots : NULL;
     return 0;
 }

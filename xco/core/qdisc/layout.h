@@ -35,6 +35,7 @@ struct xco_tree {
     uint64_t burst_ns;      // burst of an open gate, as time at the line rate
     int classify, share;    // BPF programs of the classifier; 0: u32 filters classify
     bool paced;             // no tree: packets have departure times, which fq keeps
+    uint32_t uncut_bytes;   // largest packet that passes a gate uncut, if above two frames
     const struct xco_slot *slots; // XCO_SLOTS shares by VM; NULL: queues by interface, all alike
 };
 

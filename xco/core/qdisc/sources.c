@@ -8,10 +8,18 @@
 #define MINOR_SHARED 1u // of all queues of a gate with shares by VM
 #define GUARANTEE_NS 50000000u // burst of a guarantee: what it misses while its gate is closed
 #define SHARED_NS 1000000u      // burst of what is unlimited
+#define UNCUT_FRAMES 2u         // a gate's bucket passes GSO packets of so many
 
 static void add_unlimited(struct xco_batch *batch, const struct xco_tree *tree, uint32_t id) {
     const struct xco_class class = {.rate_bps = XCO_UNLIMITED_BPS, .burst_ns = SHARED_NS};
     xco_part_class(batch, tree, id, XCO_MAKE, &class);
+}
+
+// Returns the largest packet. HTB sends one in a turn even if it is larger than the quantum: shares
+// would be of packets.
+static uint32_t largest(const struct xco_tree *tree) {
+    uint32_t frames = UNCUT_FRAMES * tree->frame_bytes;
+    return tree->uncut_bytes > frames ? tree->uncut_bytes : frames;
 }
 
 void xco_sources_add_slot(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate,
@@ -23,7 +31,7 @@ void xco_sources_add_slot(struct xco_batch *batch, const struct xco_tree *tree, 
         .burst_ns = GUARANTEE_NS,
         .ceil_bps = XCO_UNLIMITED_BPS,
         .parent = MINOR_SHARED,
-        .quantum = share->weight * tree->frame_bytes,
+        .quantum = share->weight * largest(tree),
     };
     xco_part_class(batch, tree, CLASS_FLOW(gate, slot), XCO_MAKE, &class);
     xco_part_fifo(batch, tree->interface, CLASS_FLOW(gate, slot), tree->queue_bytes);
