@@ -14,6 +14,9 @@ NEAR_MAC, FAR_MAC = "02:00:00:77:00:01", "02:00:00:77:00:02"
 DEEP_ROOM = "4000000"
 FAST = 4000
 """Datagrams a second of `PAYLOAD`."""
+SEGMENT = f"out.setsockopt(socket.IPPROTO_UDP, 103, {PAYLOAD})  # UDP_SEGMENT"
+JOINED = SENDER.replace("out.bind", f"{SEGMENT}\nout.bind")
+"""Sends GSO packets: as many datagrams of `PAYLOAD` at a time as the size says."""
 DEEP_BYTES = 3_000_000
 """What waits for each VM before the gate opens; a queue takes 4 MB."""
 
@@ -81,8 +84,9 @@ class Vms:
         """Have a VM, or the host itself ("host"), send so many datagrams a second."""
         words = (source, RECEIVER, str(rate), str(size), "0", DEEP_ROOM)
         space = self.bench.near if name == "host" else self.named(name)
+        script = SENDER if size <= PAYLOAD else JOINED
         process = subprocess.Popen(
-            ["ip", "netns", "exec", space, sys.executable, "-c", SENDER, *words]
+            ["ip", "netns", "exec", space, sys.executable, "-c", script, *words]
         )
         self._stack.callback(_end, process)
         return process
@@ -99,6 +103,8 @@ class Queues:
     def __init__(self, vms: Vms, stand_in: StandIn, running: Running) -> None:
         self._vms, self._stand_in, self._running = vms, stand_in, running
         self._capture = vms.bench.capture()
+        self.filling: tuple[Mode, Permit] | tuple[Mode] = (Mode.CLOSED,)
+        """How the gate is while queues are filled; a closed one cuts all GSO packets."""
 
     def fill(self, **senders: tuple[str, int]) -> None:
         """Have VMs send from an address, datagrams of a size, until the queue of each is deep."""
@@ -107,7 +113,7 @@ class Queues:
             for name, (address, size) in senders.items()
         ]
         need = self._backlog() + len(senders) * DEEP_BYTES
-        self._stand_in.keep_until(lambda: self._backlog() > need, Mode.CLOSED)
+        self._stand_in.keep_until(lambda: self._backlog() > need, *self.filling)
         for process in processes:
             _end(process)
         self._stand_in.keep_until(lambda: not self._capture.take(0.1), Mode.CLOSED)

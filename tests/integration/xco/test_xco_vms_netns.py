@@ -15,12 +15,12 @@ from xco_vms_rig import Queues, Vms, vms_rig
 
 from benchmarks.xco.gates.rig import HOST, PAYLOAD, Running
 from xco.coordinator.status import Metrics, VmStatus, status
-from xco.protocol.wire import Strategy
+from xco.protocol.wire import Mode, Permit, Strategy
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
 GOLD_AT, TIN_AT, OTHER_AT = "10.77.0.11", "10.77.0.12", "10.77.0.13"
 GOLD_MAC = "02:bb:00:00:00:01"
-RATE_BPS = 20_000_000
+RATE_BPS, SLOW_BPS = 20_000_000, 100_000
 FRAMES = 2000
 SLOT = "7e00:18"
 """The class of the first listed VM behind the first gate."""
@@ -77,6 +77,17 @@ def test_two_vms_get_bytes_by_their_weights(vms: Vms, gold: int, tin: int) -> No
     ratio = counts[GOLD_AT] * (gold + 42) / (counts[TIN_AT] * (tin + 42))
     assert ratio == pytest.approx(3, rel=0.05)
     check_status(running)
+
+
+def test_gso_packets_that_pass_uncut_get_no_more(vms: Vms) -> None:
+    """HTB sends one packet in a turn, however large: with too small a turn this was 1.5 to 1."""
+    vms.add("gold", GOLD_AT)
+    vms.add("tin", TIN_AT)
+    queues, _ = started(vms, WEIGHTS)
+    queues.filling = Mode.RATE, Permit(1, SLOW_BPS)
+    queues.fill(gold=(GOLD_AT, PAYLOAD), tin=(TIN_AT, 2 * PAYLOAD))
+    counts = queues.open(FRAMES, RATE_BPS)
+    assert counts[GOLD_AT] / counts[TIN_AT] == pytest.approx(3, rel=0.05)
 
 
 def check_status(running: Running) -> None:
