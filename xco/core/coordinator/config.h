@@ -2,8 +2,8 @@
 //
 // One `key value` a line. Repeated keys: `controller ADDRESS PORT`, `address ADDRESS HOST`, `peer
 // ADDRESS HOST` (where a host's coordinator listens), `over HOST LINK BITS_PER_S` (a link on the
-// path to a host, and its safe rate), `vm INTERFACE WEIGHT GUARANTEE_MBPS` (a VM with a share of its
-// own, by the host's end of its link). Every other key is a field below and appears once.
+// path to a host, and its safe rate), `vm INTERFACE WEIGHT GUARANTEE_MBPS` (a VM with a share of
+// its own, by the host's end of its link). Every other key is a field below and appears once.
 #ifndef XCO_COORDINATOR_CONFIG_H
 #define XCO_COORDINATOR_CONFIG_H
 

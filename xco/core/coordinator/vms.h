@@ -8,7 +8,8 @@
 
 #include "coordinator/state.h"
 
-// Prepares for the VMs that the configuration lists, before any gate is made; 0 or a negative errno.
+// Prepares for the VMs that the configuration lists, before any gate is made; 0 or a negative
+// errno.
 int xco_vms_open(struct xco_coordinator *c);
 
 // Looks for the interface of each listed VM: at the start, or after events were lost.

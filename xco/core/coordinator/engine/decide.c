@@ -132,8 +132,8 @@ static bool has_changed(const struct xco_destination *destination) {
 }
 
 // Whether a destination has become backlogged, or fast without a backlog, since the last report, or
-// is either, and other VMs send to it. One that only emptied within its own slice is reported when that is given up, or by the
-// heartbeat.
+// is either, and other VMs send to it. One that only emptied within its own slice is reported when
+// that is given up, or by the heartbeat.
 static bool has_news(const struct xco_core *core) {
     for (unsigned gate = 0; gate < XCO_OUTSIDE; gate++) {
         const struct xco_destination *destination = &core->destinations[gate];
