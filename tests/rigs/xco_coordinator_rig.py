@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import ClassVar
 
 CORE = Path(__file__).parents[2] / "xco" / "core"
-SHIMS = [Path(__file__).with_name(f"xco_{name}_shim.c") for name in ("coordinator", "peers")]
+SHIMS = [Path(__file__).with_name(f"xco_{name}_shim.c") for name in ("coordinator", "peers", "vms")]
 PARTS = ("coordinator/config.c", "qdisc/watch.c", "common/budget.c")
 GATES = 65
 US, MS = 1000, 1_000_000
@@ -29,7 +29,7 @@ def build(folder: Path) -> ctypes.CDLL:
     ]
     subprocess.run(["cc", *FLAGS, f"-I{CORE}", "-o", library, *SHIMS, *sources, "-lm"], check=True)
     loaded = ctypes.CDLL(str(library))
-    for name in ("shim_begin", "shim_flows", "shim_peers"):
+    for name in ("shim_begin", "shim_flows", "shim_peers", "shim_vms"):
         getattr(loaded, name).restype = ctypes.c_void_p
     for name in ("shim_alarm", "shim_offset", "shim_sight", "shim_arrival"):
         getattr(loaded, name).restype = ctypes.c_int64
@@ -39,6 +39,8 @@ def build(folder: Path) -> ctypes.CDLL:
     for name in ("level", "spare", "even", "part"):
         getattr(loaded, f"xco_shares_{name}").restype = ctypes.c_uint64
     loaded.shim_peers_write.restype = ctypes.c_bool
+    loaded.shim_vms_sent.restype = ctypes.c_uint64
+    loaded.shim_vms_look.restype = ctypes.c_uint32
     for name in ("shim_see", "shim_answers", "xco_flows_room"):
         getattr(loaded, name).restype = ctypes.c_bool
     return loaded

@@ -14,6 +14,7 @@ from xco.cli.top import FlowRow, Frame, HostRow
 
 HOST_HEADINGS = ("host", "mode", "backlog", "flows", "granted", "of time", "rate", "slices/s")
 SOURCE_HEADINGS = ("host", "packets", "bytes", "met congestion", "may send", "lets us send")
+VM_HEADINGS = ("VM", "weight", "guarantee", "bytes", "hosts")
 FLOW_HEADINGS = ("source", "destination", "host", "backlog", "granted", "rate")
 Histories = dict[tuple[str, ...], list[float]]
 HISTORY = 20
@@ -85,6 +86,8 @@ def _coordinator(found: dict[str, Any]) -> Iterator[str | Table]:
         yield table(FLOW_HEADINGS[:-1], map(_flow_now, found["flows"]), left=3)
     if found["sources"]:
         yield table(SOURCE_HEADINGS, map(_source, found["sources"]), left=1)
+    if found["vms"]:
+        yield table(VM_HEADINGS, map(_vm, found["vms"]), left=1)
 
 
 def _source(row: dict[str, Any]) -> tuple[str, ...]:
@@ -95,6 +98,16 @@ def _source(row: dict[str, Any]) -> tuple[str, ...]:
         f"{row['marks'] / row['packets']:.2%}",
         short_rate(row["offer_bps"]),
         short_rate(row["offered_bps"]),
+    )
+
+
+def _vm(row: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        row["interface"],
+        str(row["weight"]),
+        short_rate(row["guarantee_mbps"] * 10**6),
+        short_size(row["sent_bytes"]),
+        str(row["destinations"]),
     )
 
 

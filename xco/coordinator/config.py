@@ -18,6 +18,7 @@ from xco.errors import ConfigError, UnitError
 from xco.tables import Format, converted, read_tables
 from xco.topology.file import TopologyFile, load_file
 from xco.topology.graph import Topology
+from xco.topology.vms import Vm
 from xco.units import parse_duration, parse_rate, parse_size
 
 DEFAULT_PATH: Final = Path("/etc/xtc/xco.toml")
@@ -135,6 +136,8 @@ class CoordinatorConfig(msgspec.Struct, frozen=True, kw_only=True):
     sizes: dict[str, int]
     """In bytes, by the table's key."""
     timing: Timing
+    vms: tuple[Vm, ...] = ()
+    """VMs with a weight or a guarantee; none: gates are shared by interface, all alike."""
 
     @property
     def statistics(self) -> Path:
@@ -145,6 +148,11 @@ class CoordinatorConfig(msgspec.Struct, frozen=True, kw_only=True):
     def marks_file(self) -> Path:
         """File where the loop publishes marks by source."""
         return Path(self.table.runtime_dir, f"coordinator-{self.table.interface}.marks")
+
+    @property
+    def vms_file(self) -> Path:
+        """File where the loop publishes the VMs that are here."""
+        return Path(self.table.runtime_dir, f"coordinator-{self.table.interface}.vms")
 
     @property
     def plain_file(self) -> Path:
@@ -217,6 +225,7 @@ def _numbers(table: CoordinatorTable, file: str) -> CoordinatorConfig:
             for key in ("newcomer_queue", "flow_queue", "flow_threshold")
         },
         timing=timing,
+        vms=loaded.vms,
     )
 
 
@@ -328,6 +337,10 @@ def _lines(config: CoordinatorConfig) -> Iterator[str]:
         if index != config.host:
             yield from (f"over {index} {link} {bps}" for link, bps in _safe_shares(config, index))
             yield from (f"address {address} {index}" for address in host.addresses)
+    if config.vms:
+        yield f"vms_file {config.vms_file}"
+    for vm in config.vms:
+        yield f"vm {vm.interface} {vm.weight} {vm.guarantee_mbps}"
 
 
 def _peers(config: CoordinatorConfig) -> Iterator[str]:

@@ -13,6 +13,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 
 from xco.coordinator.config import CoordinatorConfig, endpoint
+from xco.coordinator.vm_status import VmStatus, metrics_of, read_vms
 from xco.errors import ConfigError, ControllerError
 from xco.protocol.stats import Snapshot, read_statistics
 from xco.protocol.wire import CONTROLLER
@@ -46,6 +47,8 @@ _GAUGES: Final = frozenset(
         "offers",
         "shared_bps",
         "destinations_refused",
+        "vms",
+        "vms_beyond",
     }
 )
 
@@ -94,6 +97,8 @@ class CoordinatorStatus:
     counters: dict[str, int]
     sources: tuple[SourceStatus, ...] = ()
     """Where congestion marks are counted."""
+    vms: tuple[VmStatus, ...] = ()
+    """Listed VMs that are here."""
 
 
 def status(config: CoordinatorConfig) -> CoordinatorStatus:
@@ -111,7 +116,15 @@ def status(config: CoordinatorConfig) -> CoordinatorStatus:
     joined = running and bool(values["joined"])
     sources = tuple(_sources(config)) if running and config.table.marks != "off" else ()
     return CoordinatorStatus(
-        config.table.interface, mode, running, joined, values["epoch"], flows, values, sources
+        config.table.interface,
+        mode,
+        running,
+        joined,
+        values["epoch"],
+        flows,
+        values,
+        sources,
+        tuple(read_vms(config.vms_file, STALE_NS)) if running and config.vms else (),
     )
 
 
@@ -194,6 +207,7 @@ class Metrics(Collector):
                 family.add_metric(interface, value)
                 yield family
         yield from _of_sources(report)
+        yield from metrics_of(report.interface, report.vms)
 
 
 def _of_sources(report: CoordinatorStatus) -> Iterator[Metric]:

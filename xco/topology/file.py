@@ -12,6 +12,8 @@ from xco.tables import Format, check_keys, converted, parse_tables, read_tables
 from xco.topology.check import link_key
 from xco.topology.elements import Host, Link, Switch
 from xco.topology.graph import Topology
+from xco.topology.vms import FORMS as VM_FORMS
+from xco.topology.vms import Vm, VmTable, vms_of
 from xco.units import parse_rate, parse_size
 
 FORM: Final = Format(
@@ -30,6 +32,7 @@ FORM: Final = Format(
         "netns": 'the name of its network namespace, such as "switch1"',
         "ssh": 'where its bridge is reached, such as "admin@switch1"',
         "snmp": 'where its SNMP agent is reached, such as "switch1.example.net"',
+        **VM_FORMS,
     },
 )
 
@@ -80,10 +83,14 @@ Source = BridgeSource | SnmpSource
 
 @dataclass(frozen=True, slots=True)
 class TopologyFile:
-    """Content of the file: the topology, and how to read its switches."""
+    """Content of the file: the topology, how to read its switches, and VMs with shares.
+
+    The VMs are no part of the topology: hosts may have different ones during a change.
+    """
 
     topology: Topology
     sources: tuple[Source, ...] = ()
+    vms: tuple[Vm, ...] = ()
 
 
 def load_topology(path: Path) -> Topology:
@@ -122,7 +129,7 @@ def _whole(tables: dict[str, Any], file: str) -> Topology:
 
 
 def _converted(tables: dict[str, Any], file: str) -> TopologyFile:
-    check_keys(tables, {"switch": dict, "host": dict, "link": list}, file, FORM)
+    check_keys(tables, {"switch": dict, "host": dict, "link": list, "vm": dict}, file, FORM)
     switches = {
         name: converted(raw, _SwitchTable, file, f"switch.{name}", FORM)
         for name, raw in tables.get("switch", {}).items()
@@ -137,7 +144,15 @@ def _converted(tables: dict[str, Any], file: str) -> TopologyFile:
     ]
     links = tuple(_link(row, index, file) for index, row in enumerate(rows))
     topology = Topology(tuple(map(Switch, switches)), hosts, links, _tree(rows))
-    return TopologyFile(topology, tuple(_sources(switches, file)))
+    return TopologyFile(topology, tuple(_sources(switches, file)), _vms(tables, file))
+
+
+def _vms(tables: dict[str, Any], file: str) -> tuple[Vm, ...]:
+    rows = {
+        name: converted(raw, VmTable, file, f"vm.{name}", FORM)
+        for name, raw in tables.get("vm", {}).items()
+    }
+    return vms_of(rows, file)
 
 
 def _check(topology: Topology, file: str, *, tree_to_come: bool) -> None:

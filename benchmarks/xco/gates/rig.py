@@ -272,6 +272,8 @@ class Rig:
         self._stack = stack
         self.log = folder / "log"
         self.classifier = "auto"
+        self.tables = ""
+        """Tables to add to the topology's file."""
 
     def build(self) -> None:
         """Make namespaces, veth pair and addresses."""
@@ -323,7 +325,7 @@ class Rig:
 
     def config(self, **changes: Any) -> CoordinatorConfig:
         """Return a configuration for the near end."""
-        (self.folder / "topology.toml").write_text(TOPOLOGY)
+        (self.folder / "topology.toml").write_text(TOPOLOGY + self.tables)
         (self.folder / "key").write_bytes(host_file(KEYS))
         table = {
             "host": "a",

@@ -162,6 +162,8 @@ address 10.0.0.2 2
 address fd00::3 3
 address 10.0.0.1 1
 over 1 0 1000
+vm gold0 3 50
+vm batch0 1 0
 """
 
 
@@ -192,6 +194,10 @@ def test_plain_configurations_are_read_and_addresses_found(shim: ctypes.CDLL) ->
         ("peer_port 65536", "peer_port: bad value"),
         ("interface an_interface_with_a_long_name", "interface: bad value"),
         ("digest 00", "digest: bad value"),
+        ("vm gold0", "vm: bad value"),
+        ("vm gold0 101 0", "vm: bad value"),
+        ("vm gold0 1 65536", "vm: bad value"),
+        ("vm an_interface_with_a_long_name 1 0", "vm: bad value"),
         ("small_bytes 100", "small_bytes: not a power of two"),
     ],
 )

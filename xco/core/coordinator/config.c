@@ -79,22 +79,39 @@ static bool add_controller(struct xco_coordinator_config *config, const struct l
     return true;
 }
 
+// Returns a list with room for one more entry, NULL: there is no memory. It is full at a power of
+// two.
+static void *grown(void *list, size_t count, size_t bytes) {
+    bool full = (count & (count - 1)) == 0;
+    return full ? reallocarray(list, count == 0 ? 1 : 2 * count, bytes) : list;
+}
+
 static bool add_address(struct xco_host_address **list, size_t *count, const struct line *line) {
     uint64_t host;
-    struct xco_host_address entry = {0};
+    struct xco_host_address entry = {0}, *more;
     if (!read_address(line->first, &entry.address) ||
-        !read_number(line->second, 0, XCO_HOSTS_MAX - 1, &host)) {
+        !read_number(line->second, 0, XCO_HOSTS_MAX - 1, &host) ||
+        (more = grown(*list, *count, sizeof entry)) == NULL) {
         return false;
     }
-    if ((*count & (*count - 1)) == 0) { // full at a power of two
-        void *more = reallocarray(*list, *count == 0 ? 1 : 2 * *count, sizeof entry);
-        if (more == NULL) {
-            return false;
-        }
-        *list = more;
-    }
     entry.host = (uint16_t)host;
+    *list = more;
     (*list)[(*count)++] = entry;
+    return true;
+}
+
+static bool add_vm(struct xco_coordinator_config *config, const struct line *line) {
+    uint64_t weight, guarantee_mbps;
+    struct xco_config_vm entry, *more;
+    if (!read_text(line->first, entry.interface, sizeof entry.interface) ||
+        !read_number(line->second, 1, 100, &weight) ||
+        !read_number(line->third, 0, UINT16_MAX, &guarantee_mbps) ||
+        (more = grown(config->vms, config->vm_count, sizeof entry)) == NULL) {
+        return false;
+    }
+    entry.share = (struct xco_slot){(uint16_t)weight, (uint16_t)guarantee_mbps};
+    config->vms = more;
+    config->vms[config->vm_count++] = entry;
     return true;
 }
 
@@ -216,6 +233,9 @@ static int take(struct xco_coordinator_config *config, const struct line *line) 
     if (strcmp(line->key, "marks") == 0) {
         return read_text(line->first, config->marks, sizeof config->marks);
     }
+    if (strcmp(line->key, "vms_file") == 0) {
+        return read_text(line->first, config->vms_file, sizeof config->vms_file);
+    }
     if (strcmp(line->key, "digest") == 0) {
         return read_digest(line->first, config->digest);
     }
@@ -231,11 +251,18 @@ static int take(struct xco_coordinator_config *config, const struct line *line) 
     if (strcmp(line->key, "peer") == 0) {
         return add_address(&config->peers, &config->peer_count, line);
     }
+    if (strcmp(line->key, "vm") == 0) {
+        return add_vm(config, line);
+    }
     return strcmp(line->key, "over") == 0 ? add_over(config, line) : take_number(config, line);
 }
 
 static int by_address(const void *a, const void *b) {
     return memcmp(a, b, sizeof(struct in6_addr)); // the first member of both
+}
+
+static int by_interface(const void *a, const void *b) {
+    return strcmp(a, b); // the first member of both
 }
 
 static void set_defaults(struct xco_coordinator_config *config) {
@@ -306,6 +333,9 @@ bool xco_config_read(struct xco_coordinator_config *config, FILE *file, char *me
     if (config->address_count > 0) {
         qsort(config->addresses, config->address_count, sizeof *config->addresses, by_address);
     }
+    if (config->vm_count > 0) {
+        qsort(config->vms, config->vm_count, sizeof *config->vms, by_interface);
+    }
     const char *problem = ferror(file) ? "cannot be read" : lacking(config);
     if (problem != NULL) {
         snprintf(message, room, "%s", problem);
@@ -317,9 +347,11 @@ void xco_config_free(struct xco_coordinator_config *config) {
     free(config->addresses);
     free(config->peers);
     free(config->ways);
+    free(config->vms);
     config->addresses = config->peers = NULL;
     config->ways = NULL;
-    config->address_count = config->peer_count = config->host_count = 0;
+    config->vms = NULL;
+    config->address_count = config->peer_count = config->host_count = config->vm_count = 0;
 }
 
 uint16_t xco_config_host(const struct xco_coordinator_config *config,
@@ -330,6 +362,14 @@ uint16_t xco_config_host(const struct xco_coordinator_config *config,
                         sizeof *config->addresses, by_address);
     }
     return entry == NULL ? XCO_CONTROLLER : entry->host;
+}
+
+size_t xco_config_vm(const struct xco_coordinator_config *config, const char *interface) {
+    const struct xco_config_vm *entry = NULL;
+    if (config->vm_count > 0) {
+        entry = bsearch(interface, config->vms, config->vm_count, sizeof *entry, by_interface);
+    }
+    return entry == NULL ? config->vm_count : (size_t)(entry - config->vms);
 }
 
 const struct xco_way *xco_config_way(const struct xco_coordinator_config *config, uint16_t host) {

@@ -2,7 +2,8 @@
 //
 // One `key value` a line. Repeated keys: `controller ADDRESS PORT`, `address ADDRESS HOST`, `peer
 // ADDRESS HOST` (where a host's coordinator listens), `over HOST LINK BITS_PER_S` (a link on the
-// path to a host, and its safe rate). Every other key is a field below and appears once.
+// path to a host, and its safe rate), `vm INTERFACE WEIGHT GUARANTEE_MBPS` (a VM with a share of
+// its own, by the host's end of its link). Every other key is a field below and appears once.
 #ifndef XCO_COORDINATOR_CONFIG_H
 #define XCO_COORDINATOR_CONFIG_H
 
@@ -20,6 +21,11 @@ struct xco_host_address {
     uint16_t host;
 };
 
+struct xco_config_vm {
+    char interface[IF_NAMESIZE];
+    struct xco_slot share;
+};
+
 struct xco_coordinator_config {
     char interface[IF_NAMESIZE];
     char key_file[XCO_PATH_BYTES];
@@ -32,6 +38,7 @@ struct xco_coordinator_config {
     char shim[XCO_PATH_BYTES];       // file of the programs that count marks; empty: not counted
     uint64_t shim_keep;              // 1: guests see their own marks
     char marks[XCO_PATH_BYTES];      // where the counts are published
+    char vms_file[XCO_PATH_BYTES];   // where the VMs that are here are published
     uint64_t classifier_needed;      // 1: no fallback to u32
     uint64_t edt;                    // 1: departure-time gates where the kernel supports them
     uint64_t edt_needed;             // 1: no fallback to token buckets
@@ -54,6 +61,8 @@ struct xco_coordinator_config {
     uint64_t admission_ppm; // marks of so many packets refuse connections; 0: none is
     uint64_t published; // 1: they share links by the published law of HyGenICC
     uint64_t port_bps;  // of the port that leads to this host
+    struct xco_config_vm *vms; // sorted; none: queues by interface, all alike
+    size_t vm_count;
     struct xco_way *ways; // by host
     size_t host_count;
 };
@@ -65,6 +74,8 @@ void xco_config_free(struct xco_coordinator_config *config);
 // Returns the host that has an address; XCO_CONTROLLER: outside the topology.
 uint16_t xco_config_host(const struct xco_coordinator_config *config,
                          const struct in6_addr *address);
+// Returns the number of the VM with an interface; vm_count: it is not listed.
+size_t xco_config_vm(const struct xco_coordinator_config *config, const char *interface);
 // Returns the way to a host; one without links if the configuration names none.
 const struct xco_way *xco_config_way(const struct xco_coordinator_config *config, uint16_t host);
 

@@ -30,6 +30,7 @@
 #include "coordinator/places.h"
 #include "coordinator/queues.h"
 #include "coordinator/statistics.h"
+#include "coordinator/vms.h"
 #include "common/exit.h"
 #include "common/log.h"
 #include "common/privileges.h"
@@ -290,8 +291,14 @@ static void note_lateness(struct xco_coordinator *c, struct xco_alarm alarm) {
 
 // An interface appeared, disappeared or changed.
 static void take_links(struct xco_coordinator *c) {
-    uint8_t told[8192];
-    while (recv(c->links, told, sizeof told, 0) > 0) {
+    _Alignas(8) uint8_t told[8192];
+    ssize_t length;
+    while ((length = recv(c->links, told, sizeof told, MSG_TRUNC)) > 0 || errno == ENOBUFS) {
+        if (length > 0 && (size_t)length <= sizeof told) {
+            xco_vms_hear(c, told, (size_t)length);
+        } else { // the kernel had no room for all events, or we had none for one
+            xco_vms_scan(c);
+        }
     }
     if (c->present && xco_gate_changed(&c->gate)) {
         xco_queues_lose(c, -ENODEV);
@@ -338,6 +345,7 @@ int xco_loop_run(struct xco_coordinator *c, int parent) {
     int error = xco_messages_open(c);
     error = error == 0 ? xco_places_open(c) : error;
     error = error == 0 ? xco_marks_open(c) : error;
+    error = error == 0 ? xco_vms_open(c) : error;
     if (error == 0 && xco_hygenicc_open(c) < 0) {
         return XCO_EXIT_FAILED; // it has been logged
     }
@@ -355,6 +363,7 @@ int xco_loop_run(struct xco_coordinator *c, int parent) {
     }
     xco_core_begin(&c->core, &c->config.core, now_ns);
     xco_core_add(&c->core, now_ns, XCO_CONTROLLER, xco_config_way(&c->config, XCO_CONTROLLER));
+    xco_vms_scan(c);
     become_punctual(c);
     xco_spin_begin(&c->spin);
     xco_say("%s: gates stand, open at %s%s", c->config.interface, fallback_words(c),

@@ -8,10 +8,12 @@
 #include "coordinator/background.h"
 #include "coordinator/engine/engine.h"
 #include "coordinator/loss.h"
+#include "coordinator/vms.h"
 #include "qdisc/tree.h"
 #include "common/log.h"
 
 #define CROWD_BYTES 6000u // waiting newcomers: more than the frames in transmission
+#define GSO_BYTES 524280u   // GSO_MAX_SIZE of Linux
 #define HORIZON_NS 50000000 // longest wait of a packet for its departure time
 
 static void on_notice(void *context, const struct xco_notice *notice);
@@ -61,10 +63,17 @@ static int explain(const struct xco_coordinator *c, int error) {
     return c->config.classifier_needed || c->config.edt_needed ? error : 0;
 }
 
+// Returns the burst of a slice's gate at the line's rate, at most the largest GSO packet.
+static uint32_t uncut_bytes(const struct xco_coordinator_config *config) {
+    uint64_t burst = config->core.line_bps / 8000 * config->tree.burst_ns / 1000000;
+    return burst < GSO_BYTES ? (uint32_t)burst : GSO_BYTES;
+}
+
 static int load(struct xco_coordinator *c, bool paced) {
     const struct xco_classify_terms terms = {
         .horizon_ns = HORIZON_NS,
         .paced = paced,
+        .vms = c->config.vm_count > 0,
         .small_bytes = c->config.tree.small_bytes,
         .large_bytes = (uint32_t)c->config.flow_bytes,
         .crowd_bytes = CROWD_BYTES,
@@ -83,6 +92,8 @@ static int load(struct xco_coordinator *c, bool paced) {
     c->config.tree.paced = c->config.core.paced = paced;
     c->config.tree.classify = classifier->classify;
     c->config.tree.share = classifier->share;
+    c->config.tree.uncut_bytes = uncut_bytes(&c->config);
+    c->config.tree.slots = c->config.vm_count > 0 && !paced ? c->vms.shares.slots : NULL;
     return 0;
 }
 
@@ -108,6 +119,7 @@ static int send_gate(struct xco_coordinator *c, unsigned gate) {
 
 static void begin_gate(struct xco_coordinator *c, unsigned gate, int64_t now_ns) {
     xco_classifier_reset(&c->places.classifier, gate);
+    xco_vms_leave(&c->vms.shares, gate);
     c->places.gates[gate] = (struct xco_gate_state){.active_ns = now_ns, .moved_ns = now_ns};
 }
 
@@ -165,6 +177,7 @@ int xco_places_restore(struct xco_coordinator *c, int64_t now_ns) {
     for (unsigned queue = XCO_OUTSIDE; queue < XCO_QUEUES; queue++) {
         xco_classifier_reset(&c->places.classifier, queue);
     }
+    xco_vms_leave(&c->vms.shares, XCO_OUTSIDE);
     int error = 0;
     for (unsigned gate = 0; gate < XCO_OUTSIDE && error == 0; gate++) {
         if (c->core.destinations[gate].used) {
@@ -210,6 +223,7 @@ static void look(struct xco_coordinator *c, unsigned gate, int64_t now_ns) {
     }
     xco_core_look(&c->core, now_ns, gate, backlog < UINT32_MAX ? (uint32_t)backlog : UINT32_MAX,
                   passage.left);
+    xco_vms_read(c, now_ns, gate);
 }
 
 void xco_places_look(struct xco_coordinator *c, int64_t now_ns) {
@@ -225,6 +239,7 @@ static void remove_gate(struct xco_coordinator *c, unsigned gate) {
     xco_batch_clear(&c->batch);
     xco_tree_remove_gate(&c->batch, &c->gate.tree, gate);
     xco_core_remove(&c->core, gate);
+    xco_vms_leave(&c->vms.shares, gate);
     c->counts.flows_removed++;
     int error = xco_gate_send(&c->gate, &c->batch, NULL);
     if (error != 0) {

@@ -10,6 +10,7 @@
 #include "coordinator/engine/flows.h"
 #include "coordinator/engine/peers.h"
 #include "coordinator/engine/spin.h"
+#include "coordinator/engine/vms.h"
 #include "coordinator/epoch_store.h"
 #include "qdisc/classifier.h"
 #include "qdisc/gate.h"
@@ -42,6 +43,21 @@ struct xco_places {
     bool stand;
     struct xco_classifier classifier;
     struct xco_gate_state gates[XCO_GATES];
+};
+
+// A listed VM on this host.
+struct xco_listed {
+    unsigned interface; // its index; 0: the VM is not here
+    unsigned slot;      // 0: none, it counts as unlisted
+};
+
+// VMs with weights and guarantees.
+struct xco_vms_state {
+    struct xco_vms shares;
+    struct xco_listed *listed; // as in the configuration
+    uint64_t here, beyond;     // with a queue, and without one
+    bool told;                 // that there are too many
+    struct xco_stats statistics;
 };
 
 // Congestion marks that arrive, by source.
@@ -105,6 +121,7 @@ struct xco_coordinator {
     struct xco_flows flows;
     struct xco_places places;
     struct xco_marks marks;
+    struct xco_vms_state vms;
     struct xco_hygenicc hygenicc;
     struct xco_map_state map;
     struct xco_bridge bridge;

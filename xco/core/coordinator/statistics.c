@@ -8,6 +8,7 @@
 #include "coordinator/engine/allowances.h"
 #include "coordinator/marks.h"
 #include "coordinator/refusals.h"
+#include "coordinator/vms.h"
 
 #define PUBLISH_NS 100000000
 
@@ -85,6 +86,8 @@ static const char *const FIELDS[] = {
     "shared_bps",
     "destinations_refused",
     "attempts_refused",
+    "vms",
+    "vms_beyond",
 };
 static const char *const COLUMNS[] = {
     "source_high", "source_low", "destination_high", "destination_low",
@@ -197,6 +200,8 @@ static void write_values(struct xco_coordinator *c, int64_t now_ns) {
         peers->shared_bps,
         xco_refusals_hosts(c),
         xco_refusals_attempts(c),
+        c->vms.here,
+        c->vms.beyond,
     };
     _Static_assert(sizeof values / sizeof values[0] == sizeof FIELDS / sizeof FIELDS[0],
                    "a name for each value");
@@ -254,6 +259,7 @@ static size_t write_flows(struct xco_coordinator *c) {
 void xco_coordinator_publish(struct xco_coordinator *c, int64_t now_ns) {
     c->publish_ns = now_ns + PUBLISH_NS;
     xco_marks_publish(c, now_ns);
+    xco_vms_publish(c, now_ns);
     if (c->statistics.header == NULL) {
         return;
     }

@@ -90,12 +90,14 @@ static bool share_all(struct xco_classifier *classifier) {
     classifier->passage_bytes = XCO_QUEUES * sizeof *classifier->passages;
     classifier->pace_bytes = XCO_PACES * sizeof *classifier->paces;
     classifier->kind_bytes = sizeof *classifier->kinds;
+    classifier->slot_bytes = (XCO_QUEUE_OUTSIDE + 1) * XCO_SLOTS * sizeof *classifier->slots;
     classifier->targets = shared(classifier, "targets", &classifier->target_bytes);
     classifier->passages = shared(classifier, "passages", &classifier->passage_bytes);
     classifier->paces = shared(classifier, "paces", &classifier->pace_bytes);
     classifier->kinds = shared(classifier, ".data.kinds", &classifier->kind_bytes);
+    classifier->slots = shared(classifier, "slots", &classifier->slot_bytes);
     return classifier->targets != NULL && classifier->passages != NULL &&
-           classifier->paces != NULL && classifier->kinds != NULL;
+           classifier->paces != NULL && classifier->kinds != NULL && classifier->slots != NULL;
 }
 
 // Attaches the programs that count at a tree's tracepoints; true without a tree.
@@ -114,6 +116,7 @@ static int attach_all(struct xco_classifier *classifier, void *context) {
     classifier->classify = program_of(classifier, classifier->paced ? "xco_pace" : "xco_classify");
     classifier->places = map_of(classifier, "places");
     classifier->root = map_of(classifier, "root");
+    classifier->vms = map_of(classifier, "vms");
     classifier->notices = ring_buffer__new(map_of(classifier, "notices"), on_notice, context, NULL);
     return whole && classifier->notices != NULL ? 0 : errno == EPERM ? -EPERM : -EOPNOTSUPP;
 }
@@ -154,6 +157,7 @@ void xco_classifier_close(struct xco_classifier *classifier) {
     unmap(classifier->passages, classifier->passage_bytes);
     unmap(classifier->paces, classifier->pace_bytes);
     unmap(classifier->kinds, classifier->kind_bytes);
+    unmap(classifier->slots, classifier->slot_bytes);
     bpf_object__close(classifier->object);
     *classifier = (struct xco_classifier){0};
 }
@@ -251,11 +255,30 @@ struct xco_passage xco_classifier_passage(const struct xco_classifier *classifie
     };
 }
 
+int xco_classifier_list(struct xco_classifier *classifier, unsigned interface, unsigned slot) {
+    return bpf_map_update_elem(classifier->vms, &interface, &slot, BPF_ANY) < 0 ? -errno : 0;
+}
+
+int xco_classifier_unlist(struct xco_classifier *classifier, unsigned interface) {
+    return bpf_map_delete_elem(classifier->vms, &interface) < 0 ? -errno : 0;
+}
+
+const uint64_t *xco_classifier_slots(const struct xco_classifier *classifier, unsigned gate) {
+    return &classifier->slots[gate * XCO_SLOTS];
+}
+
+static void reset_slots(struct xco_classifier *classifier, unsigned queue) {
+    for (unsigned slot = 0; queue <= XCO_QUEUE_OUTSIDE && slot < XCO_SLOTS; slot++) {
+        __atomic_store_n(&classifier->slots[queue * XCO_SLOTS + slot], 0, __ATOMIC_RELEASE);
+    }
+}
+
 void xco_classifier_reset(struct xco_classifier *classifier, unsigned queue) {
     struct xco_passage *passage = &classifier->passages[queue];
     __atomic_store_n(&passage->left, 0, __ATOMIC_RELEASE);
     __atomic_store_n(&passage->entered, 0, __ATOMIC_RELEASE);
     __atomic_store_n(&passage->tell, 0, __ATOMIC_RELEASE);
+    reset_slots(classifier, queue);
     struct xco_pace *pace = &classifier->paces[queue],
                     *first = &classifier->paces[XCO_QUEUE_NEWCOMERS];
     __atomic_store_n(&pace->sent_bytes, 0, __ATOMIC_RELEASE);

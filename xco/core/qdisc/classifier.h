@@ -20,12 +20,13 @@ struct xco_classifier {
     struct bpf_link *entered, *left;
     struct ring_buffer *notices;
     int classify, share; // programs, for the filters that call them
-    int places, root;    // maps
+    int places, root, vms; // maps
     struct xco_target *targets;
     struct xco_passage *passages;
     struct xco_pace *paces;
     uint32_t *kinds;
-    size_t target_bytes, passage_bytes, pace_bytes, kind_bytes;
+    uint64_t *slots;
+    size_t target_bytes, passage_bytes, pace_bytes, kind_bytes, slot_bytes;
     bool paced; // packets have departure times
     uint64_t horizon_ns;
     unsigned hosts;
@@ -73,6 +74,13 @@ struct xco_passage xco_classifier_passage(const struct xco_classifier *classifie
                                           int64_t now_ns);
 void xco_classifier_reset(struct xco_classifier *classifier, unsigned queue);
 void xco_classifier_arm(struct xco_classifier *classifier, unsigned queue);
+
+// Gives the packets from an interface a slot behind each gate, or the slots of unlisted VMs; 0 or a
+// negative errno.
+int xco_classifier_list(struct xco_classifier *classifier, unsigned interface, unsigned slot);
+int xco_classifier_unlist(struct xco_classifier *classifier, unsigned interface);
+// Returns the bytes that entered a gate from each slot since its last reset.
+const uint64_t *xco_classifier_slots(const struct xco_classifier *classifier, unsigned gate);
 
 // Returns the descriptor that becomes readable with a notice; takes all notices.
 int xco_classifier_descriptor(const struct xco_classifier *classifier);

@@ -2,9 +2,9 @@
  *
  * xco_classify is attached to the egress hook, before the queues: it writes the class into the
  * packet's priority, which HTB obeys. xco_share spreads the packets behind one gate over queues
- * by the interface that they came from, which no VM can forge. xco_entered and xco_left count at
- * the queues' tracepoints. With departure-time gates, xco_pace is attached alone.
- * docs/howto/xco.md lists which packets belong where. */
+ * by the interface that they came from, which no VM can forge: a listed VM has its own. xco_entered
+ * and xco_left count at the queues' tracepoints. With departure-time gates, xco_pace is attached
+ * alone. docs/howto/xco.md lists which packets belong where. */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/pkt_cls.h>
@@ -73,10 +73,28 @@ struct {
     __type(value, struct xco_passage);
 } passages SEC(".maps");
 
+/* Slots of listed VMs by the index of their interface. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, XCO_SLOTS);
+    __type(key, __u32);
+    __type(value, __u32);
+} vms SEC(".maps");
+
+/* Bytes that entered each queue, by slot. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, (XCO_QUEUE_OUTSIDE + 1) * XCO_SLOTS);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, __u32);
+    __type(value, __u64);
+} slots SEC(".maps");
+
 /* The packet between classifier and queue on this CPU. */
 struct entering {
     __u32 queue;
     __u32 bytes;
+    __u32 slot;
 };
 
 struct {
@@ -203,6 +221,28 @@ SEC("tc") int xco_classify(struct __sk_buff *skb) {
     return TC_ACT_UNSPEC; /* lets the next filter decide */
 }
 
+/* Returns the slot of a packet: of the host itself, of a listed VM, or of some that are not. */
+static __always_inline __u32 slot_of(struct __sk_buff *skb) {
+    __u32 interface = skb->ingress_ifindex;
+    if (!interface) {
+        return XCO_SLOT_HOST;
+    }
+    __u32 *slot = bpf_map_lookup_elem(&vms, &interface);
+    if (slot) {
+        return *slot;
+    }
+    __u64 spread = interface * 2654435761u; /* Fibonacci hashing */
+    return XCO_SLOT_UNLISTED + (__u32)(spread * (XCO_SOURCES - XCO_SLOT_UNLISTED) >> 32);
+}
+
+static __always_inline void count_slot(__u32 queue, __u32 slot, __u32 bytes) {
+    __u32 place = queue * XCO_SLOTS + slot;
+    __u64 *entered = queue <= XCO_QUEUE_OUTSIDE ? bpf_map_lookup_elem(&slots, &place) : 0;
+    if (entered) {
+        __sync_fetch_and_add(entered, bytes);
+    }
+}
+
 /* Gives a packet its departure time, which fq keeps; drops it if that is too far ahead. It is
  * attached where xco_classify would be, with fq behind it instead of a tree of queues. */
 SEC("tc") int xco_pace(struct __sk_buff *skb) {
@@ -213,7 +253,13 @@ SEC("tc") int xco_pace(struct __sk_buff *skb) {
     if (queue == REFUSED) {
         return TC_ACT_STOLEN;
     }
-    return depart(skb, queue == NO_QUEUE ? XCO_PACE_SMALL : queue) ? TC_ACT_UNSPEC : TC_ACT_SHOT;
+    if (!depart(skb, queue == NO_QUEUE ? XCO_PACE_SMALL : queue)) {
+        return TC_ACT_SHOT;
+    }
+    if (terms.vms) {
+        count_slot(queue, slot_of(skb), skb->wire_len);
+    }
+    return TC_ACT_UNSPEC;
 }
 
 /* Distinguishes the sources behind a gate: by the interface that a packet came from, which no VM
@@ -226,10 +272,24 @@ static __always_inline __u32 source_of(struct __sk_buff *skb) {
     return source ? source : (__u32)bpf_get_socket_cookie(skb);
 }
 
+/* Returns the slot of a packet, and leaves it to xco_entered. */
+static __always_inline __u32 note_slot(struct __sk_buff *skb) {
+    __u32 zero = 0, slot = slot_of(skb);
+    struct entering *packet = bpf_map_lookup_elem(&entering, &zero);
+    if (packet) {
+        packet->slot = slot;
+    }
+    return slot;
+}
+
+static __always_inline __u32 spread_of(struct __sk_buff *skb) {
+    __u32 spread = source_of(skb) * 2654435761u; /* Fibonacci hashing */
+    return spread >> (32 - XCO_SOURCE_BITS);
+}
+
 SEC("tc") int xco_share(struct __sk_buff *skb) {
     __u32 gate = (skb->priority & 0xffff) - XCO_MINOR_GATES;
-    __u32 spread = source_of(skb) * 2654435761u; /* Fibonacci hashing */
-    __u32 queue = spread >> (32 - XCO_SOURCE_BITS);
+    __u32 queue = terms.vms ? note_slot(skb) : spread_of(skb);
     return (int)((XCO_SHARE_MAJOR + gate) << 16 | (XCO_MINOR_GATES + queue));
 }
 
@@ -262,6 +322,9 @@ int BPF_PROG(xco_entered, struct Qdisc *qdisc, struct netdev_queue *place) {
     packet->queue = NO_QUEUE;
     if (passage) {
         passage->entered += packet->bytes; /* under the root's lock: one at a time */
+        if (terms.vms) {
+            count_slot(queue, packet->slot, packet->bytes);
+        }
         if (passage->tell) {
             passage->tell = notify(XCO_NOTICE_ENTERED, queue) != 0;
         }

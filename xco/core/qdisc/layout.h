@@ -17,6 +17,12 @@
 #define XCO_CLASS_CONTROL (XCO_ROOT | 1u)
 #define XCO_CLASS_KICK (XCO_ROOT | 4u)
 
+// A queue's share of each gate that it is behind.
+struct xco_slot {
+    uint16_t weight;         // 0: there is no such queue
+    uint16_t guarantee_mbps; // what it gets before others get more than theirs
+};
+
 // Parameters of the tree's queues and limits.
 struct xco_tree {
     int interface;          // index
@@ -29,6 +35,8 @@ struct xco_tree {
     uint64_t burst_ns;      // burst of an open gate, as time at the line rate
     int classify, share;    // BPF programs of the classifier; 0: u32 filters classify
     bool paced;             // no tree: packets have departure times, which fq keeps
+    uint32_t uncut_bytes;   // largest packet that passes a gate uncut, if above two frames
+    const struct xco_slot *slots; // XCO_SLOTS shares by VM; NULL: queues by interface, all alike
 };
 
 // Source and destination of a V2V flow; IPv4 addresses are mapped into IPv6 (RFC 4291, 2.5.5.2).

@@ -43,22 +43,31 @@ void xco_part_htb(struct xco_batch *batch, int interface, uint32_t parent, uint3
     xco_batch_end_nest(batch, nest);
 }
 
+static uint32_t burst_ticks(const struct xco_tree *tree, uint64_t rate, uint64_t burst_ns) {
+    uint64_t burst = rate / 1000u * burst_ns / 1000000u, least = 2ull * tree->frame_bytes;
+    return ticks(burst < least ? least : burst, rate);
+}
+
 void xco_part_class(struct xco_batch *batch, const struct xco_tree *tree, uint32_t id,
                     uint16_t flags, const struct xco_class *class) {
     struct tcmsg what = {.tcm_ifindex = tree->interface, .tcm_handle = id};
-    what.tcm_parent = id & 0xffff0000u;
-    uint64_t rate = class->rate_bps / 8, least = 2ull * tree->frame_bytes;
-    uint64_t burst = rate / 1000u * class->burst_ns / 1000000u;
+    what.tcm_parent = (id & 0xffff0000u) | class->parent;
+    uint64_t rate = class->rate_bps / 8, ceil = class->ceil_bps > 0 ? class->ceil_bps / 8 : rate;
     struct tc_htb_opt options = {.prio = class->priority, .quantum = QUANTA * tree->frame_bytes};
-    options.rate.rate = options.ceil.rate = old_rate(rate);
+    options.quantum = class->quantum > 0 ? class->quantum : options.quantum;
+    options.rate.rate = old_rate(rate);
+    options.ceil.rate = old_rate(ceil);
     options.rate.linklayer = options.ceil.linklayer = ETHERNET;
-    options.buffer = options.cbuffer = ticks(burst < least ? least : burst, rate);
+    options.buffer = burst_ticks(tree, rate, class->burst_ns);
+    options.cbuffer = burst_ticks(tree, ceil, class->burst_ns);
     begin(batch, RTM_NEWTCLASS, flags, &what, "htb");
     size_t nest = xco_batch_nest(batch, TCA_OPTIONS);
     xco_batch_attribute(batch, TCA_HTB_PARMS, &options, sizeof options);
     if (rate >= UINT32_MAX) {
         xco_batch_attribute(batch, TCA_HTB_RATE64, &rate, sizeof rate);
-        xco_batch_attribute(batch, TCA_HTB_CEIL64, &rate, sizeof rate);
+    }
+    if (ceil >= UINT32_MAX) {
+        xco_batch_attribute(batch, TCA_HTB_CEIL64, &ceil, sizeof ceil);
     }
     xco_batch_end_nest(batch, nest);
 }

@@ -35,6 +35,9 @@ struct xco_class {
     uint64_t rate_bps;
     uint64_t burst_ns; // as time at its rate
     uint32_t priority;
+    uint64_t ceil_bps; // with what it borrows from its parent; 0: its rate
+    uint32_t parent;   // minor number; 0: the qdisc
+    uint32_t quantum;  // bytes before the next class's turn; 0: two frames
 };
 
 // Flags of xco_part_class: change an existing class, or create it.

@@ -6,15 +6,14 @@
 #include <arpa/inet.h>
 #include <linux/pkt_sched.h>
 
-#include "qdisc/maps.h"
+#include "qdisc/handles.h"
 #include "qdisc/parts.h"
+#include "qdisc/sources.h"
 
 #define CLASS_SMALL (XCO_ROOT | 2u)
 #define CLASS_NEWCOMERS (XCO_ROOT | 3u)
 #define CLASS_GATE(gate) (XCO_ROOT | (0x10u + (gate)))
 #define GATE(gate) ((0x7d00u + (gate)) << 16)
-#define SHARE(gate) ((0x7e00u + (gate)) << 16)
-#define CLASS_FLOW(gate, flow) (SHARE(gate) | (0x10u + (flow)))
 
 #define EGRESS TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_EGRESS)
 
@@ -28,18 +27,18 @@
 #define TURN_GATES 3u
 #define BURST_NS 1000000u // of the classes beside the gates
 
-#define UNLIMITED_BPS 1000000000000u
 #define CUTTING_BPS 100000000000u // a bucket at this rate only cuts merged packets into frames
 #define CLOSED_BPS 1000000u // checks a closed gate twice a second
 #define CLOSED_MPU 65000u   // more than any bucket holds
 #define REFILL 1000u         // a slice's bucket is refilled at this part of its rate
-#define SLOWEST_BPS 8000u
 #define REFILL_LONG 400u     // the same for longer slices: the kernel limits a bucket's time
 #define SHORT_NS 12000000    // slices are 10 ms at most (controller/config.c)
 
 static void add_class(struct xco_batch *batch, const struct xco_tree *tree, uint32_t id,
                       uint64_t rate_bps, uint32_t priority) {
-    xco_part_class(batch, tree, id, XCO_MAKE, &(struct xco_class){rate_bps, BURST_NS, priority});
+    xco_part_class(
+        batch, tree, id, XCO_MAKE,
+        &(struct xco_class){.rate_bps = rate_bps, .burst_ns = BURST_NS, .priority = priority});
 }
 
 // Without a program: u32 filters separate small packets and newcomers.
@@ -64,7 +63,7 @@ void xco_tree_build(struct xco_batch *batch, const struct xco_tree *tree) {
     add_class(batch, tree, XCO_CLASS_CONTROL, tree->small_bps, 0);
     add_class(batch, tree, CLASS_SMALL, tree->small_bps, 1);
     add_class(batch, tree, CLASS_NEWCOMERS, tree->newcomer_bps, TURN_NEWCOMERS);
-    add_class(batch, tree, XCO_CLASS_KICK, UNLIMITED_BPS, 0);
+    add_class(batch, tree, XCO_CLASS_KICK, XCO_UNLIMITED_BPS, 0);
     xco_part_fifo(batch, tree->interface, CLASS_NEWCOMERS, tree->newcomer_bytes);
     xco_part_fifo(batch, tree->interface, XCO_CLASS_KICK, 1);
     if (tree->classify == 0) {
@@ -106,7 +105,8 @@ const char *xco_tree_part(const struct xco_batch *batch, uint32_t place) {
 void xco_tree_set_newcomers(struct xco_batch *batch, const struct xco_tree *tree,
                             uint64_t rate_bps) {
     xco_part_class(batch, tree, CLASS_NEWCOMERS, XCO_CHANGE,
-                   &(struct xco_class){rate_bps, BURST_NS, TURN_NEWCOMERS});
+                   &(struct xco_class){
+                       .rate_bps = rate_bps, .burst_ns = BURST_NS, .priority = TURN_NEWCOMERS});
 }
 
 static struct xco_bucket closed_bucket(const struct xco_tree *tree) {
@@ -118,25 +118,16 @@ static struct xco_bucket closed_bucket(const struct xco_tree *tree) {
     };
 }
 
-// Shares a gate among the interfaces that packets come from: no VM fills the common queue.
-static void add_sources(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate) {
-    for (unsigned source = 0; source < XCO_SOURCES; source++) {
-        add_class(batch, tree, CLASS_FLOW(gate, source), UNLIMITED_BPS, 0);
-        xco_part_fifo(batch, tree->interface, CLASS_FLOW(gate, source), tree->queue_bytes);
-    }
-    xco_part_program(batch, tree->interface, SHARE(gate), tree->share, "xco_share", false);
-}
-
 void xco_tree_add_gate(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate) {
     if (tree->paced) {
         return;
     }
-    add_class(batch, tree, CLASS_GATE(gate), UNLIMITED_BPS, TURN_GATES);
+    add_class(batch, tree, CLASS_GATE(gate), XCO_UNLIMITED_BPS, TURN_GATES);
     struct xco_bucket closed = closed_bucket(tree);
     xco_part_bucket(batch, tree->interface, CLASS_GATE(gate), GATE(gate), NLM_F_CREATE, &closed);
-    xco_part_htb(batch, tree->interface, GATE(gate) | 1u, SHARE(gate), 0);
+    xco_part_htb(batch, tree->interface, GATE(gate) | 1u, SHARE(gate), xco_sources_default(tree));
     if (tree->share != 0) {
-        add_sources(batch, tree, gate);
+        xco_sources_add(batch, tree, gate);
     }
 }
 
@@ -171,7 +162,7 @@ void xco_tree_add_flow(struct xco_batch *batch, const struct xco_tree *tree, uns
     struct xco_key keys[8];
     struct xco_filter filter = {PRIORITY_FLOWS + flow, protocol_of(pair), keys, 0};
     filter.count = keys_of(pair, keys);
-    add_class(batch, tree, CLASS_FLOW(gate, flow), UNLIMITED_BPS, 0);
+    add_class(batch, tree, CLASS_FLOW(gate, flow), XCO_UNLIMITED_BPS, 0);
     xco_part_fifo(batch, tree->interface, CLASS_FLOW(gate, flow), tree->queue_bytes);
     xco_part_filter(batch, tree->interface, CLASS_FLOW(gate, flow), &filter);
     xco_part_filter(batch, tree->interface, CLASS_GATE(gate), &filter);
@@ -209,7 +200,7 @@ static struct xco_bucket slice_bucket(const struct xco_tree *tree,
     uint64_t refill = rate_bps / (lasts_ns <= SHORT_NS ? REFILL : REFILL_LONG);
     uint32_t burst = volume(tree, rate_bps, tree->burst_ns);
     return (struct xco_bucket){
-        .rate_bps = refill > SLOWEST_BPS ? refill : SLOWEST_BPS,
+        .rate_bps = refill > XCO_SLOWEST_BPS ? refill : XCO_SLOWEST_BPS,
         .peak_bps = opening->goes_on ? rate_on(rate_bps, burst, lasts_ns) : rate_bps,
         .peak_bytes = burst,
         .burst_bytes = volume(tree, rate_bps, (uint64_t)lasts_ns),
@@ -234,8 +225,9 @@ static struct xco_bucket bucket_of(const struct xco_tree *tree, const struct xco
 
 static void limit_gate(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate,
                        uint64_t rate_bps, uint64_t burst_ns) {
-    xco_part_class(batch, tree, CLASS_GATE(gate), XCO_CHANGE,
-                   &(struct xco_class){rate_bps, burst_ns, TURN_GATES});
+    xco_part_class(
+        batch, tree, CLASS_GATE(gate), XCO_CHANGE,
+        &(struct xco_class){.rate_bps = rate_bps, .burst_ns = burst_ns, .priority = TURN_GATES});
 }
 
 void xco_tree_set_gate(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate,
@@ -249,7 +241,7 @@ void xco_tree_set_gate(struct xco_batch *batch, const struct xco_tree *tree, uns
         xco_part_bucket(batch, tree->interface, CLASS_GATE(gate), GATE(gate), 0, &bucket);
     }
     if (!lasts && opening->lasted) {
-        limit_gate(batch, tree, gate, UNLIMITED_BPS, BURST_NS);
+        limit_gate(batch, tree, gate, XCO_UNLIMITED_BPS, BURST_NS);
     }
 }
 

@@ -9,6 +9,9 @@
 //        └── 7e00+k: htb                shares an open gate among its V2V flows
 //             └── 7e00+k:10+n  bfifo    the queue of V2V flow n, or with BPF of some sources
 //
+// With shares by VM, the queues of a gate are below 7e00+k:1, from which they borrow: each has its
+// guarantee as its rate, and its weight as its quantum.
+//
 // A BPF program at the egress hook sets the class (qdisc/classify.bpf.c), or else u32 filters of
 // the root.
 //

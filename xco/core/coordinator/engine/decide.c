@@ -5,6 +5,8 @@
 #include "coordinator/engine/engine.h"
 #include "coordinator/engine/orders.h"
 
+#define CHANGE 8 // a weight or guarantee is news if it changes by more than this part
+
 struct list {
     struct xco_command *commands;
     size_t count;
@@ -118,15 +120,28 @@ static void set_gates(struct xco_core *core, int64_t now_ns, struct list *list) 
     }
 }
 
-// Whether a destination has become backlogged, or fast without a backlog, since the last report.
-// One that only emptied within its own slice is reported when that is given up, or by the
-// heartbeat.
+static bool differs(uint16_t a, uint16_t b) {
+    uint16_t more = a > b ? a : b, less = a > b ? b : a;
+    return (more - less) * CHANGE > more;
+}
+
+// Whether the VMs that send to a destination count differently by more than a little.
+static bool has_changed(const struct xco_destination *destination) {
+    return differs(destination->weight, destination->reported_weight) ||
+           differs(destination->guarantee_mbps, destination->reported_mbps);
+}
+
+// Whether a destination has become backlogged, or fast without a backlog, since the last report, or
+// is either, and other VMs send to it. One that only emptied within its own slice is reported when
+// that is given up, or by the heartbeat.
 static bool has_news(const struct xco_core *core) {
     for (unsigned gate = 0; gate < XCO_OUTSIDE; gate++) {
         const struct xco_destination *destination = &core->destinations[gate];
         bool waits = destination->used && xco_drain_waits(core, destination);
         bool known = destination->reported || destination->reported_fast;
-        if ((waits && !destination->reported) || (xco_core_is_fast(core, destination) && !known)) {
+        bool fast = xco_core_is_fast(core, destination);
+        if ((waits && !destination->reported) || (fast && !known) ||
+            ((waits || fast) && has_changed(destination))) {
             return true;
         }
     }
@@ -145,6 +160,8 @@ static void judge_report(struct xco_core *core, int64_t now_ns, struct list *lis
         struct xco_destination *destination = &core->destinations[gate];
         destination->reported = destination->used && xco_drain_waits(core, destination);
         destination->reported_fast = xco_core_is_fast(core, destination);
+        destination->reported_weight = destination->weight;
+        destination->reported_mbps = destination->guarantee_mbps;
     }
     if (core->refused == XCO_JOINED) {
         put(list, XCO_SEND_REPORT);

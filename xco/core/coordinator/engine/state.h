@@ -44,6 +44,7 @@ struct xco_destination {
     bool used;
     bool reported;       // as backlogged, in the last report
     bool reported_fast;  // as fast (xco_core_is_fast), in the last report
+    uint16_t reported_weight, reported_mbps; // of its VMs, in the last report
     uint16_t host;       // XCO_CONTROLLER: outside the topology
     struct xco_way way;
     uint64_t applied_bps; // the gate's setting; 0: closed

@@ -1,0 +1,58 @@
+"""VMs with a weight or a guarantee that are on a coordinator's host, from its loop's statistics."""
+
+import os
+import struct
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from xco.errors import ControllerError
+from xco.protocol.stats import read_statistics
+
+
+@dataclass(frozen=True)
+class VmStatus:
+    """A listed VM on this host, by the host's end of its link."""
+
+    interface: str
+    weight: int
+    guarantee_mbps: int
+    """0: it has none."""
+    sent_bytes: int
+    """Since it came, to all hosts; packets that bypass the gates do not count."""
+    destinations: int
+    """Hosts that it sends to."""
+
+
+def read_vms(path: Path, stale_ns: int) -> Iterator[VmStatus]:
+    """Yield what the loop publishes; nothing if it does not, or no longer."""
+    try:
+        snapshot = read_statistics(path)
+    except ControllerError:
+        return
+    if snapshot.age_ns(time.monotonic_ns()) >= stale_ns:
+        return
+    for row in snapshot.rows:
+        name = struct.pack("=QQ", row["name_high"], row["name_low"]).rstrip(b"\0")
+        columns = ("weight", "guarantee_mbps", "sent_bytes", "destinations")
+        yield VmStatus(os.fsdecode(name), *(row[column] for column in columns))
+
+
+def metrics_of(interface: str, vms: tuple[VmStatus, ...]) -> Iterator[Metric]:
+    """Yield the Prometheus metrics of the VMs behind an interface, with the label "vm"."""
+    labels = ["interface", "vm"]
+    weight = GaugeMetricFamily("xco_coordinator_vm_weight", "Weight of a VM.", labels=labels)
+    guarantee = GaugeMetricFamily(
+        "xco_coordinator_vm_guarantee_bps", "Guarantee of a VM, bits/s.", labels=labels
+    )
+    sent = CounterMetricFamily(
+        "xco_coordinator_vm_sent_bytes", "Bytes that a VM sent to all hosts.", labels=labels
+    )
+    for vm in vms:
+        weight.add_metric([interface, vm.interface], vm.weight)
+        guarantee.add_metric([interface, vm.interface], vm.guarantee_mbps * 1e6)
+        sent.add_metric([interface, vm.interface], vm.sent_bytes)
+    yield from (weight, guarantee, sent)
