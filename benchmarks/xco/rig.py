@@ -74,15 +74,20 @@ class XcoRig:
         folder: Path,
         settings: Settings | None = None,
         foreign: Sequence[FabricHost] = (),
+        tables: str = "",
     ) -> None:
-        """Write key and topology; nothing runs yet. Foreign hosts are in no topology."""
+        """Write key and topology, with more tables if given; nothing runs yet.
+
+        Foreign hosts are in no topology.
+        """
         self.hosts = tuple(host for host in fabric.plan.hosts if host not in foreign)
         self.fabric, self._folder = fabric, folder
         self.settings = settings or LAB
         self._master = new_master()
         (folder / "key").write_bytes(self._master)
         without = frozenset(host.name for host in foreign)
-        (folder / "topology.toml").write_text(topology_text(fabric.describe(), without))
+        text = topology_text(fabric.describe(), without)
+        (folder / "topology.toml").write_text(text + tables)
         self._way: Way = "uncoordinated"
         self._controller: subprocess.Popen[bytes] | None = None
         self._coordinators: dict[str, subprocess.Popen[bytes]] = {}
@@ -268,11 +273,14 @@ def topology_text(described: Mapping[str, Any], without: frozenset[str] = frozen
 
 @contextmanager
 def rig(
-    fabric: Fabric, settings: Settings | None = None, foreign: Sequence[FabricHost] = ()
+    fabric: Fabric,
+    settings: Settings | None = None,
+    foreign: Sequence[FabricHost] = (),
+    tables: str = "",
 ) -> Iterator[XcoRig]:
     """Yield XCo on a running fabric, on all but foreign hosts, and end all of it."""
     with tempfile.TemporaryDirectory(prefix="xco-rig-") as folder:
-        made = XcoRig(fabric, Path(folder), settings, foreign)
+        made = XcoRig(fabric, Path(folder), settings, foreign, tables)
         try:
             yield made
         finally:
