@@ -15,80 +15,16 @@
 
 #include "qdisc/maps.h"
 
-#define NO_QUEUE 0xffffffffu
-#define REFUSED 0xfffffffeu /* a packet that is dropped */
 #define BULK 64 /* most packets that leave the queues together */
-
-/* The fields needed of the kernel's structures, at any offset. */
-#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-struct ns_common {
-    unsigned int inum;
-};
-struct net {
-    struct ns_common ns;
-};
-typedef struct {
-    struct net *net;
-} possible_net_t;
-struct net_device {
-    int ifindex;
-    possible_net_t nd_net;
-};
-struct netdev_queue {
-    struct net_device *dev;
-};
-struct gnet_stats_queue {
-    __u32 requeues;
-};
-struct Qdisc {
-    __u32 handle;
-    struct gnet_stats_queue qstats;
-};
-struct sk_buff {
-    struct sk_buff *next;
-    __u32 priority;
-    char cb[48];
-};
-#pragma clang attribute pop
 
 const volatile struct xco_classify_terms terms SEC(".rodata.terms") = {0};
 
 #include "common/packet.bpf.h"
+#include "qdisc/kernel.bpf.h"
 #include "qdisc/pace.bpf.h"
 #include "qdisc/stream.bpf.h"
-
-struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, 1); /* set at load: the number of hosts */
-    __uint(map_flags, BPF_F_MMAPABLE);
-    __type(key, __u32);
-    __type(value, struct xco_target);
-} targets SEC(".maps");
-
-struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, XCO_QUEUES);
-    __uint(map_flags, BPF_F_MMAPABLE);
-    __type(key, __u32);
-    __type(value, struct xco_passage);
-} passages SEC(".maps");
-
-/* Slots of listed VMs by the index of their interface. */
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, XCO_SLOTS);
-    __type(key, __u32);
-    __type(value, __u32);
-} vms SEC(".maps");
-
-/* Bytes that entered each queue, by slot. */
-struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, (XCO_QUEUE_OUTSIDE + 1) * XCO_SLOTS);
-    __uint(map_flags, BPF_F_MMAPABLE);
-    __type(key, __u32);
-    __type(value, __u64);
-} slots SEC(".maps");
+#include "qdisc/queue.bpf.h"
+#include "qdisc/sources.bpf.h"
 
 /* The packet between classifier and queue on this CPU. */
 struct entering {
@@ -105,100 +41,11 @@ struct {
 } entering SEC(".maps");
 
 struct {
-    __uint(type, BPF_MAP_TYPE_RINGBUF);
-    __uint(max_entries, 65536);
-} notices SEC(".maps");
-
-struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __uint(max_entries, 1);
     __type(key, __u32);
     __type(value, struct xco_root);
 } root SEC(".maps");
-
-/* Sends a notice to the coordinator; nonzero if there is no room. */
-static __always_inline long notify(__u32 kind, __u32 which) {
-    struct xco_notice notice = {kind, which};
-    return bpf_ringbuf_output(&notices, &notice, sizeof notice, 0);
-}
-
-/* Whether more than so many bytes wait in a queue. */
-static __always_inline int holds(__u32 queue, __u64 bytes) {
-    if (terms.paced) {
-        return waiting_bytes(queue) > bytes;
-    }
-    struct xco_passage *passage = bpf_map_lookup_elem(&passages, &queue);
-    return passage && passage->entered - passage->left > bytes;
-}
-
-/* Counts bytes to a host without a gate, and notifies once when it becomes large. */
-static __always_inline void count_newcomer(struct xco_target *target, __u32 host, __u32 bytes) {
-    __u64 now_ns = bpf_ktime_get_ns();
-    if (now_ns - target->since_ns > terms.window_ns) {
-        target->since_ns = now_ns;
-        target->bytes = 0;
-    }
-    target->bytes += bytes;
-    if (!target->wanted &&
-        (target->bytes >= terms.large_bytes || holds(XCO_QUEUE_NEWCOMERS, terms.crowd_bytes))) {
-        target->wanted = notify(XCO_NOTICE_WANTED, host) == 0;
-    }
-}
-
-/* Returns the queue of a packet to a host. */
-static __always_inline __u32 queue_to(__u32 host, __u32 bytes) {
-    struct xco_target *target = bpf_map_lookup_elem(&targets, &host);
-    if (!target) {
-        return XCO_QUEUE_OUTSIDE;
-    }
-    __u32 gate = target->gate;
-    if (gate == 0) {
-        count_newcomer(target, host, bytes);
-        return XCO_QUEUE_NEWCOMERS;
-    }
-    return gate <= XCO_QUEUE_OUTSIDE + 1 ? gate - 1 : XCO_QUEUE_OUTSIDE;
-}
-
-/* Whether a host gets no new connection now; counts the attempt then. */
-static __always_inline int refuses(__u32 host) {
-    struct xco_target *target = bpf_map_lookup_elem(&targets, &host);
-    if (!target || *(volatile __u64 *)&target->refuses_ns <= bpf_ktime_get_ns()) {
-        return 0;
-    }
-    __sync_fetch_and_add(&target->refused, 1);
-    return 1;
-}
-
-/* Returns the queue of a packet; NO_QUEUE: it is small, REFUSED: it must be dropped. The end of a
- * TCP stream waits behind its data: ahead of it, it would make TCP take all of that for lost. */
-static __always_inline __u32 queue_of(struct __sk_buff *skb) {
-    struct packet packet;
-    if (read_packet(skb, &packet) < 0 || packet.protocol == ETH_P_ARP) {
-        return NO_QUEUE;
-    }
-    int small = skb->len - packet.offset < terms.small_bytes;
-    __u8 flags = small || terms.admission ? tcp_flags(skb, &packet) : 0;
-    int bypasses = small && !(flags & TCP_FIN), begins = terms.admission && begins_stream(flags);
-    if (bypasses && !begins) {
-        return NO_QUEUE;
-    }
-    __u32 host = packet.to[0] & 1 ? NO_HOST : host_of(skb, &packet, TO); /* a group is not a host */
-    if (begins && refuses(host)) {
-        return REFUSED;
-    }
-    if (bypasses) {
-        return NO_QUEUE;
-    }
-    __u32 queue = host == NO_HOST ? XCO_QUEUE_OUTSIDE : queue_to(host, skb->wire_len);
-    return small && !holds(queue, 0) ? NO_QUEUE : queue;
-}
-
-static __always_inline __u32 class_of(__u32 queue) {
-    __u32 minor = queue == NO_QUEUE              ? XCO_MINOR_SMALL
-                  : queue == XCO_QUEUE_NEWCOMERS ? XCO_MINOR_NEWCOMERS
-                                                 : XCO_MINOR_GATES + queue;
-    return XCO_CLASS_ROOT | minor;
-}
 
 /* A refused packet is lost as on a link (TC_ACT_STOLEN): a local TCP that is told of the loss tries
  * again each 0.5 s, and soon has no attempt left. */
@@ -221,28 +68,6 @@ SEC("tc") int xco_classify(struct __sk_buff *skb) {
     return TC_ACT_UNSPEC; /* lets the next filter decide */
 }
 
-/* Returns the slot of a packet: of the host itself, of a listed VM, or of some that are not. */
-static __always_inline __u32 slot_of(struct __sk_buff *skb) {
-    __u32 interface = skb->ingress_ifindex;
-    if (!interface) {
-        return XCO_SLOT_HOST;
-    }
-    __u32 *slot = bpf_map_lookup_elem(&vms, &interface);
-    if (slot) {
-        return *slot;
-    }
-    __u64 spread = interface * 2654435761u; /* Fibonacci hashing */
-    return XCO_SLOT_UNLISTED + (__u32)(spread * (XCO_SOURCES - XCO_SLOT_UNLISTED) >> 32);
-}
-
-static __always_inline void count_slot(__u32 queue, __u32 slot, __u32 bytes) {
-    __u32 place = queue * XCO_SLOTS + slot;
-    __u64 *entered = queue <= XCO_QUEUE_OUTSIDE ? bpf_map_lookup_elem(&slots, &place) : 0;
-    if (entered) {
-        __sync_fetch_and_add(entered, bytes);
-    }
-}
-
 /* Gives a packet its departure time, which fq keeps; drops it if that is too far ahead. It is
  * attached where xco_classify would be, with fq behind it instead of a tree of queues. */
 SEC("tc") int xco_pace(struct __sk_buff *skb) {
@@ -262,16 +87,6 @@ SEC("tc") int xco_pace(struct __sk_buff *skb) {
     return TC_ACT_UNSPEC;
 }
 
-/* Distinguishes the sources behind a gate: by the interface that a packet came from, which no VM
- * can forge; for the host itself, by the flow if the kernel knows it, or else the socket. */
-static __always_inline __u32 source_of(struct __sk_buff *skb) {
-    __u32 source = skb->ingress_ifindex;
-    if (!source) {
-        source = skb->hash;
-    }
-    return source ? source : (__u32)bpf_get_socket_cookie(skb);
-}
-
 /* Returns the slot of a packet, and leaves it to xco_entered. */
 static __always_inline __u32 note_slot(struct __sk_buff *skb) {
     __u32 zero = 0, slot = slot_of(skb);
@@ -280,11 +95,6 @@ static __always_inline __u32 note_slot(struct __sk_buff *skb) {
         packet->slot = slot;
     }
     return slot;
-}
-
-static __always_inline __u32 spread_of(struct __sk_buff *skb) {
-    __u32 spread = source_of(skb) * 2654435761u; /* Fibonacci hashing */
-    return spread >> (32 - XCO_SOURCE_BITS);
 }
 
 SEC("tc") int xco_share(struct __sk_buff *skb) {
