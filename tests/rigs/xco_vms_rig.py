@@ -10,6 +10,13 @@ from benchmarks.xco.gates.rig import HOST, PAYLOAD, RECEIVER, SENDER, Rig, Runni
 from lab.system import namespaces
 from xco.protocol.wire import Mode, Permit
 
+WEIGHTS = """
+[vm.gold]
+interface = "gold0"
+weight = 3
+[vm.tin]
+interface = "tin0"
+"""
 NEAR_MAC, FAR_MAC = "02:00:00:77:00:01", "02:00:00:77:00:02"
 DEEP_ROOM = "4000000"
 FAST = 4000

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from support.waiting import eventually
+from xco_vms_rig import WEIGHTS
 
 from benchmarks.xco.rig import LAB, Settings, Way, XcoRig, rig
 from lab.fabric.fabric import Fabric
@@ -22,13 +23,6 @@ pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
 LINK_BPS = 100_000_000
 GUARANTEED_BPS = 40_000_000
 GATEWAY = "169.254.0.1"
-WEIGHTS = """
-[vm.gold]
-interface = "gold0"
-weight = 3
-[vm.tin]
-interface = "tin0"
-"""
 GUARANTEE = """
 [vm.gold]
 interface = "gold0"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 from prometheus_client import CollectorRegistry
 from support.waiting import PATIENCE_S, eventually
-from xco_vms_rig import Queues, Vms, vms_rig
+from xco_vms_rig import WEIGHTS, Queues, Vms, vms_rig
 
 from benchmarks.xco.gates.rig import HOST, PAYLOAD, Running
 from xco.coordinator.status import Metrics, VmStatus, status
@@ -26,13 +26,6 @@ SLOT = "7e00:18"
 """The class of the first listed VM behind the first gate."""
 LAST_UNLISTED = "7e40:2f"
 """That of the last one behind the gate of destinations outside the topology."""
-WEIGHTS = """
-[vm.gold]
-interface = "gold0"
-weight = 3
-[vm.tin]
-interface = "tin0"
-"""
 GUARANTEE = """
 [vm.gold]
 interface = "gold0"
