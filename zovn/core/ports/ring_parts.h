@@ -2,7 +2,7 @@
 #ifndef ZOVN_PORTS_RING_PARTS_H
 #define ZOVN_PORTS_RING_PARTS_H
 
-#include "ports/ring_port.h"
+#include "ports/port.h"
 
 struct zovn_ring_port {
     struct zovn_port port;

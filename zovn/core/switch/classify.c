@@ -48,11 +48,11 @@ static struct zovn_set targets_of(const struct zovn_switch *vswitch, uint32_t so
 static bool forward(struct zovn_switch *vswitch, uint32_t source, uint16_t head,
                     const struct zovn_frame *frame) {
     struct zovn_member *member = vswitch->members[source];
-    learn(vswitch, source, &member->slots[head].facts);
     struct zovn_set targets = targets_of(vswitch, source, &member->slots[head].facts);
     uint32_t count = zovn_set_size(&targets);
     if (count > 1 && !zovn_may_flood(vswitch, source, head))
         return false;
+    learn(vswitch, source, &member->slots[head].facts);
     accept(member, head);
     enum zovn_reason reason = ZOVN_NO_DESTINATION;
     if (count > 1)
