@@ -34,11 +34,10 @@ def frame(
     serial: int = 0,
     length: int = 64,
     tag: int | None = None,
-    kind: int = 0x88B5,
 ) -> bytes:
     """Return a frame of a type for experiments, with a number in it."""
     tagged = b"" if tag is None else b"\x81\x00" + tag.to_bytes(2, "big")
-    body = (destination + source + tagged + kind.to_bytes(2, "big")).ljust(SERIAL_AT, b"\0")
+    body = (destination + source + tagged + b"\x88\xb5").ljust(SERIAL_AT, b"\0")
     return (body + serial.to_bytes(4, "big")).ljust(length, bytes((serial % 251,)))
 
 

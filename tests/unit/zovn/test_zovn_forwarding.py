@@ -293,7 +293,7 @@ def test_a_class_by_dscp(kind: int, header: bytes) -> None:
     settings = Settings(classes=classes, class_of_dscp={46: 1})
     rig = Rig([PortSettings(trust="dscp"), PortSettings(), PortSettings()], settings, received=1)
     rig.know()
-    for number in range(4):
+    for _ in range(4):
         rig.send(1, 2)
     rig.settle()
     urgent = address(2) + address(0) + kind.to_bytes(2, "big") + header.ljust(50, b"\0")
