@@ -75,28 +75,42 @@ static void offer(struct hostile *guest, uint32_t ring) {
     struct zovn_avail *avail = guest->avail[ring];
     uint16_t index = ZOVN_READ(avail->index), head = (uint16_t)draw(guest, FUZZ_SIZE);
     reclaim(guest, ring);
-    bool wrong = draw(guest, 3000) == 0;
-    if (!wrong && guest->out[ring] >> head & 1)
+    if (guest->out[ring] >> head & 1 && draw(guest, 2000))
         return;
     guest->out[ring] |= 1u << head;
     ZOVN_WRITE_TO(avail->ring[index % FUZZ_SIZE],
-                  (uint16_t)(wrong && draw(guest, 2) ? draw(guest, 65536) : head));
+                  (uint16_t)(draw(guest, 5000) ? head : draw(guest, 65536)));
     uint64_t jump = draw(guest, 3000) ? 1 : draw(guest, 65536);
     __atomic_store_n(&avail->index, (uint16_t)(index + jump), __ATOMIC_RELEASE);
 }
 
-static void write_frame(struct hostile *guest) {
-    uint8_t *bytes = guest->buffers + draw(guest, FUZZ_BUFFERS) * FUZZ_BUFFER_BYTES;
+static void write_byte(uint8_t *to, uint64_t value) {
+    __atomic_store_n(to, (uint8_t)value, __ATOMIC_RELAXED);
+}
+
+/* Mostly to an honest peer or to a guest, from one of few addresses. */
+static void write_addresses(struct hostile *guest, uint8_t *bytes) {
+    static const uint8_t KNOWN[] = {1, 1, 1, 0x77, 0x10, 0x11};
     for (uint32_t i = 0; i < 12; i++)
-        __atomic_store_n(&bytes[i], draw(guest, 12) ? 0 : (uint8_t)draw(guest, 256),
-                         __ATOMIC_RELAXED);
-    for (uint32_t i = 12; i < 44; i++)
-        __atomic_store_n(&bytes[i], (uint8_t)draw(guest, 256), __ATOMIC_RELAXED);
-    __atomic_store_n(&bytes[18], (uint8_t)(2 + draw(guest, 2) * draw(guest, 2)), __ATOMIC_RELAXED);
-    static const uint16_t TYPES[] = {0x0081, 0x0008, 0xdd86, 0xb588};
-    uint16_t type = TYPES[draw(guest, 4)];
-    __atomic_store_n(&bytes[24], (uint8_t)type, __ATOMIC_RELAXED);
-    __atomic_store_n(&bytes[25], (uint8_t)(type >> 8), __ATOMIC_RELAXED);
+        write_byte(&bytes[i], i % 6 ? 0 : 2);
+    write_byte(&bytes[5], KNOWN[draw(guest, 6)]);
+    write_byte(&bytes[11], 0x10 + draw(guest, 3));
+    if (draw(guest, 8) == 0)
+        write_byte(&bytes[draw(guest, 12)], draw(guest, 256));
+}
+
+/* The network header, which is mostly zero, is followed by Ethernet's, and the begin of a packet. */
+static void write_frame(struct hostile *guest) {
+    static const uint8_t TYPES[][2] = {{0x81, 0}, {8, 0}, {0x86, 0xdd}, {0x88, 0xb5}};
+    uint8_t *bytes = guest->buffers + draw(guest, FUZZ_BUFFERS) * FUZZ_BUFFER_BYTES;
+    const uint8_t *type = TYPES[draw(guest, 4)];
+    for (uint32_t i = 0; i < 12; i++)
+        write_byte(&bytes[i], draw(guest, 40) ? 0 : draw(guest, 256));
+    write_addresses(guest, bytes + 12);
+    write_byte(&bytes[24], type[0]);
+    write_byte(&bytes[25], type[1]);
+    for (uint32_t i = 26; i < 46; i++)
+        write_byte(&bytes[i], draw(guest, 256));
 }
 
 void hostile_act(struct hostile *guest) {
