@@ -111,7 +111,7 @@ class MemoryPort:
     """A port in this process, seen by its peer. The switch frees it."""
 
     def __init__(self, sent: int = 16, received: int = 16) -> None:
-        self.library = library()
+        self.library, self.sent = library(), sent
         self.handle = self.library.zovn_memory_port_new(sent, received)
         self._room = ctypes.create_string_buffer(MOST_BYTES)
         if not self.handle:
