@@ -99,6 +99,7 @@ class Interleavings(RuleBasedStateMachine):
     )
     def send(
         self,
+        *,
         data: st.DataObject,
         destination: bytes,
         length: int,
@@ -229,7 +230,7 @@ def test_algorithm_1_and_the_switch_deliver_the_same_in_the_same_order_within_ea
             receive(destination) or [receive(k) for k in range(3)]
         if receiver < 3:
             receive(receiver)
-    while any([receive(k) for k in range(3)]):
+    while sum(receive(k) for k in range(3)):
         pass
     assert from_switch == from_oracle
     assert sum(map(len, from_switch.values())) == len(events)
@@ -287,11 +288,11 @@ def test_frames_pass_from_guest_to_guest_however_both_cut_them(
         made = frame(address(0), address(1), serial, length)[:length]
         cuts = pieces if sum(pieces) < length + 12 else []
         while not sender.send(made, cuts, indirect=indirect):
-            posted = exchange(switch, sender, receiver, buffers, posted, got)
+            posted = exchange(switch, (sender, receiver), buffers, posted, got)
         sent.append(made)
     while len(got) < len(sent):
         before = len(got)
-        posted = exchange(switch, sender, receiver, buffers, posted, got)
+        posted = exchange(switch, (sender, receiver), buffers, posted, got)
         drops = switch.counters(0).drops
         if len(got) == before and sum(drops.values()) + len(got) == len(sent):
             break
@@ -304,13 +305,13 @@ def test_frames_pass_from_guest_to_guest_however_both_cut_them(
 
 def exchange(
     switch: Switch,
-    sender: Guest,
-    receiver: Guest,
+    guests: tuple[Guest, Guest],
     buffers: list[list[int]],
     posted: int,
     got: list[bytes],
 ) -> int:
     """Post all buffers that fit, step, and collect on both sides."""
+    sender, receiver = guests
     while len(receiver.receive.free) >= 3:
         receiver.post(buffers[posted % len(buffers)])
         posted += 1
