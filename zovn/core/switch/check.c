@@ -48,8 +48,7 @@ static const char *check_class(const struct zovn_switch *vswitch, uint32_t desti
         if (problem)
             return problem;
     }
-    bool any = zovn_set_size(&queues->sources) > 0;
-    if (any != (vswitch->members[destination]->classes >> class & 1))
+    if (zovn_set_any(&queues->sources) != (vswitch->members[destination]->classes >> class & 1))
         return "a set of classes is not that of those with frames";
     return bytes != queues->bytes ? "a class does not have as many bytes as its queues" : NULL;
 }

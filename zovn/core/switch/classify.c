@@ -49,15 +49,15 @@ static bool forward(struct zovn_switch *vswitch, uint32_t source, uint16_t head,
                     const struct zovn_frame *frame) {
     struct zovn_member *member = vswitch->members[source];
     struct zovn_set targets = targets_of(vswitch, source, &member->slots[head].facts);
-    uint32_t count = zovn_set_size(&targets);
-    if (count > 1 && !zovn_may_flood(vswitch, source, head))
+    bool many = zovn_set_many(&targets);
+    if (many && !zovn_may_flood(vswitch, source, head))
         return false;
     learn(vswitch, source, &member->slots[head].facts);
     accept(member, head);
     enum zovn_reason reason = ZOVN_NO_DESTINATION;
-    if (count > 1)
+    if (many)
         reason = zovn_flood(vswitch, source, head, frame, &targets);
-    else if (count)
+    else if (zovn_set_any(&targets))
         reason = queue_one(vswitch, source, head, zovn_set_first(&targets));
     if (reason != ZOVN_REASONS)
         zovn_dropped(member, head, reason);

@@ -57,7 +57,7 @@ static void queue_copies(struct zovn_switch *vswitch, uint32_t source, uint32_t 
                          struct zovn_set left) {
     struct zovn_member *member = vswitch->members[source];
     struct zovn_parked *parked = zovn_parking_of(member, reference);
-    for (parked->references = 1; zovn_set_size(&left);) {
+    for (parked->references = 1; zovn_set_any(&left);) {
         uint32_t destination = zovn_set_first(&left);
         zovn_set_remove(&left, destination);
         queue_copy(vswitch, source, destination, reference);

@@ -57,7 +57,7 @@ uint32_t zovn_queue_pop(struct zovn_switch *vswitch, struct zovn_place at) {
         return reference;
     queue->credit = 0;
     zovn_set_remove(&class->sources, at.source);
-    if (!(class->sources.words[0] | class->sources.words[1])) {
+    if (!zovn_set_any(&class->sources)) {
         class->credit = 0;
         destination->classes &= ~(1u << at.class);
     }
@@ -74,13 +74,6 @@ static uint32_t source_turn(struct zovn_switch *vswitch, struct zovn_place at) {
         class->from[at.source].credit += ZOVN_QUANTUM;
     }
     return class->turn = at.source;
-}
-
-static uint32_t strict_classes(const struct zovn_switch *vswitch) {
-    uint32_t strict = 0;
-    for (uint32_t i = 0; i < ZOVN_CLASSES; i++)
-        strict |= (uint32_t)!vswitch->settings.classes[i].weight << i;
-    return strict;
 }
 
 static uint32_t next_class(uint32_t classes, uint32_t after) {
@@ -106,7 +99,7 @@ static struct zovn_place weighted_turn(struct zovn_switch *vswitch, struct zovn_
 
 struct zovn_place zovn_queue_turn(struct zovn_switch *vswitch, uint32_t destination) {
     struct zovn_place at = {.destination = destination};
-    uint32_t strict = vswitch->members[destination]->classes & strict_classes(vswitch);
+    uint32_t strict = vswitch->members[destination]->classes & vswitch->strict;
     if (!strict)
         return weighted_turn(vswitch, at);
     at.class = 31 - (uint32_t)__builtin_clz(strict);

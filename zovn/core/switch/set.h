@@ -29,6 +29,16 @@ static inline uint32_t zovn_set_size(const struct zovn_set *set) {
     return (uint32_t)(__builtin_popcountll(set->words[0]) + __builtin_popcountll(set->words[1]));
 }
 
+static inline bool zovn_set_any(const struct zovn_set *set) {
+    return set->words[0] | set->words[1];
+}
+
+/* Return whether it has more than one. */
+static inline bool zovn_set_many(const struct zovn_set *set) {
+    uint64_t low = set->words[0], high = set->words[1];
+    return (low && high) || low & (low - 1) || high & (high - 1);
+}
+
 static inline uint32_t zovn_set_first(const struct zovn_set *set) {
     return (uint32_t)(set->words[0] ? __builtin_ctzll(set->words[0])
                                     : 64 + __builtin_ctzll(set->words[1]));

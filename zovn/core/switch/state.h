@@ -65,6 +65,7 @@ struct zovn_switch {
     struct zovn_addresses addresses;
     struct zovn_member *members[ZOVN_MOST_PORTS];
     uint32_t end; /* of the members; there may be gaps */
+    uint32_t strict; /* classes without a weight, as bits */
     uint64_t now_ns;
 };
 

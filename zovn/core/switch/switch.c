@@ -16,6 +16,8 @@ struct zovn_switch *zovn_switch_new(const struct zovn_settings *settings, const 
     if (!vswitch)
         return NULL;
     vswitch->settings = *settings;
+    for (uint32_t i = 0; i < ZOVN_CLASSES; i++)
+        vswitch->strict |= (uint32_t)!settings->classes[i].weight << i;
     if (zovn_addresses_init(&vswitch->addresses, settings))
         return vswitch;
     *problem = "switch: no memory for it";
