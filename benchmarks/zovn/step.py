@@ -1,8 +1,8 @@
 """Cost of a frame in the switch's step alone, by length and number of ports.
 
 All ports send to all others as fast as they can, over split virtqueues in the memory of one
-process: `make -C zovn/core bench` builds the program. Each repetition measures all sizes in turn, so
-that what the machine does besides hits all of them; the table shows medians and the best.
+process; `make -C zovn/core bench` builds the program. Each repetition measures all sizes in turn,
+so that other work of the machine slows all of them down; the table shows medians and the best.
 
 It does not measure a switch in use. There is no guest: no second core reads or writes the rings, no
 notification is sent, all buffers stay in one core's caches as far as they fit. There is no session

@@ -25,7 +25,7 @@ static enum zovn_reason queue_one(struct zovn_switch *vswitch, uint32_t source, 
     const struct zovn_facts *facts = &vswitch->members[source]->slots[head].facts;
     enum zovn_reason reason = zovn_refusal(vswitch, destination, facts);
     if (reason == ZOVN_REASONS)
-        zovn_queue_push(vswitch, (struct zovn_place){destination, source, facts->class}, head);
+        zovn_queue_push(vswitch, &(struct zovn_place){destination, source, facts->class}, head);
     return reason;
 }
 

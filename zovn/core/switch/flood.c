@@ -48,7 +48,7 @@ static void queue_copy(struct zovn_switch *vswitch, uint32_t source, uint32_t de
     parked->references++;
     member->counters.parked++;
     struct zovn_place at = {destination, source, parked->facts.class};
-    zovn_queue_push(vswitch, at, reference + destination);
+    zovn_queue_push(vswitch, &at, reference + destination);
 }
 
 /* The sender gets its frame back. The reference that is held here keeps the frame until all

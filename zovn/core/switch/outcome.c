@@ -25,15 +25,16 @@ void zovn_dropped(struct zovn_member *source, uint32_t reference, enum zovn_reas
     give_back(source, reference);
 }
 
-static void drop_queue(struct zovn_switch *vswitch, struct zovn_place at, enum zovn_reason reason) {
-    while (vswitch->members[at.destination]->queues[at.class].from[at.source].count)
-        zovn_dropped(vswitch->members[at.source], zovn_queue_pop(vswitch, at), reason);
+static void drop_queue(struct zovn_switch *vswitch, const struct zovn_place *at,
+                       enum zovn_reason reason) {
+    while (vswitch->members[at->destination]->queues[at->class].from[at->source].count)
+        zovn_dropped(vswitch->members[at->source], zovn_queue_pop(vswitch, at), reason);
 }
 
 void zovn_drop_to(struct zovn_switch *vswitch, uint32_t destination, enum zovn_reason reason) {
     for (uint32_t class = 0; class < ZOVN_CLASSES; class++)
         for (uint32_t source = 0; source < vswitch->end; source++)
-            drop_queue(vswitch, (struct zovn_place){destination, source, class}, reason);
+            drop_queue(vswitch, &(struct zovn_place){destination, source, class}, reason);
 }
 
 /* What was peeked, but not classified yet, comes in and is dropped. */
@@ -48,6 +49,6 @@ static void drop_peeked(struct zovn_member *source, enum zovn_reason reason) {
 void zovn_drop_from(struct zovn_switch *vswitch, uint32_t source, enum zovn_reason reason) {
     for (uint32_t destination = 0; destination < vswitch->end; destination++)
         for (uint32_t class = 0; vswitch->members[destination] && class < ZOVN_CLASSES; class++)
-            drop_queue(vswitch, (struct zovn_place){destination, source, class}, reason);
+            drop_queue(vswitch, &(struct zovn_place){destination, source, class}, reason);
     drop_peeked(vswitch->members[source], reason);
 }

@@ -21,11 +21,11 @@ static bool fetch(const struct zovn_member *source, uint32_t reference,
     return true;
 }
 
-static enum zovn_put_result put(struct zovn_switch *vswitch, struct zovn_place at,
+static enum zovn_put_result put(struct zovn_switch *vswitch, const struct zovn_place *at,
                                 const struct zovn_facts *facts, struct zovn_frame *frame) {
-    struct zovn_member *member = vswitch->members[at.destination];
-    uint64_t threshold = vswitch->settings.classes[at.class].mark_bytes;
-    bool mark = threshold && member->queues[at.class].bytes > threshold;
+    struct zovn_member *member = vswitch->members[at->destination];
+    uint64_t threshold = vswitch->settings.classes[at->class].mark_bytes;
+    bool mark = threshold && member->queues[at->class].bytes > threshold;
     struct zovn_head head;
     bool marked = zovn_edit(frame, &head, facts, mark, &member->settings);
     uint32_t length = frame->length; /* the port puts its own header before it */
@@ -39,9 +39,9 @@ static enum zovn_put_result put(struct zovn_switch *vswitch, struct zovn_place a
 }
 
 /* Return false if there is no room: then nothing has changed. */
-static bool move(struct zovn_switch *vswitch, struct zovn_place at) {
-    struct zovn_member *source = vswitch->members[at.source];
-    uint32_t reference = vswitch->members[at.destination]->queues[at.class].from[at.source].head;
+static bool move(struct zovn_switch *vswitch, const struct zovn_place *at) {
+    struct zovn_member *source = vswitch->members[at->source];
+    uint32_t reference = vswitch->members[at->destination]->queues[at->class].from[at->source].head;
     const struct zovn_facts *facts = zovn_reference_facts(source, reference);
     struct zovn_frame frame;
     bool whole = fetch(source, reference, facts, &frame);
@@ -82,7 +82,9 @@ uint32_t zovn_serve(struct zovn_switch *vswitch, uint32_t destination) {
     uint32_t moved = 0;
     bool room = true;
     while (room && member->classes) {
-        room = move(vswitch, zovn_queue_turn(vswitch, destination));
+        struct zovn_place at;
+        zovn_queue_turn(vswitch, destination, &at);
+        room = move(vswitch, &at);
         moved += room;
     }
     if (member->counters.out != out || (room && !member->stalled))
