@@ -150,7 +150,7 @@ _CALLS: Final[Mapping[str, tuple[object, Sequence[object]]]] = {
     "memory_port_free_heads": (_U32, [_P]),
     "memory_port_notifications": (_U64, [_P]),
     "ring_port_new": (_P, [ctypes.POINTER(RawRingSettings)]),
-    "ring_port_ask": (_BOOL, [_P, _BOOL]),
+    "ring_port_ask": (None, [_P, _BOOL]),
     "ring_port_bad_buffers": (_U64, [_P]),
 }
 

@@ -200,23 +200,25 @@ def test_a_guest_is_notified_when_its_event_is_passed(event: int, notified: int)
 
 @pytest.mark.parametrize("event_index", [False, True])
 def test_a_guest_is_asked_to_notify_only_before_a_sleep(event_index: bool) -> None:
+    """Of new frames, and of receive buffers behind those that are not enough for a frame."""
     guest = Guest(event_index=event_index)
     pair = Pair(guest)
     ask = pair.switch.library.zovn_ring_port_ask
 
-    def wanted() -> bool:
+    def wanted() -> list[bool]:
+        rings = (guest.transmit, guest.receive)
         if event_index:
-            return guest.transmit.avail_event() == guest.transmit.avail_index
-        return not guest.memory[guest.transmit.used]
+            return [ring.avail_event() == ring.avail_index for ring in rings]
+        return [not guest.memory[ring.used] for ring in rings]
 
-    assert not wanted()
-    assert not ask(guest.handle, True)
-    assert wanted()
-    guest.send(pair.to_peer())
-    assert ask(guest.handle, True), "what came before is there: no sleep"
-    ask(guest.handle, False)
+    assert wanted() == [False, False]
+    guest.post((20,))
+    pair.peer.send(pair.to_guest())
     pair.step()
-    assert not wanted()
+    ask(guest.handle, True)
+    assert wanted() == [True, True]
+    ask(guest.handle, False)
+    assert wanted() == [False, False]
 
 
 # --- badly driven

@@ -116,13 +116,13 @@ struct zovn_port *zovn_ring_port_new(const struct zovn_ring_settings *settings) 
         .notify = settings->notify,
         .context = settings->context,
     };
-    zovn_split_ring_ask(&guest->transmit, false);
-    zovn_split_ring_ask(&guest->receive, false);
+    zovn_ring_port_ask(&guest->port, false);
     return &guest->port;
 }
 
-bool zovn_ring_port_ask(struct zovn_port *port, bool notify) {
-    return zovn_split_ring_ask(&of(port)->transmit, notify);
+void zovn_ring_port_ask(struct zovn_port *port, bool notify) {
+    zovn_split_ring_ask(&of(port)->transmit, notify);
+    zovn_split_ring_ask(&of(port)->receive, notify);
 }
 
 uint64_t zovn_ring_port_bad_buffers(const struct zovn_port *port) {

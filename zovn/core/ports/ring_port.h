@@ -23,8 +23,9 @@ struct zovn_ring_settings {
 /* Return a port with these rings, whose memory must outlive it; or NULL. */
 struct zovn_port *zovn_ring_port_new(const struct zovn_ring_settings *settings);
 
-/* Ask the guest to notify of frames, or not to. Return whether some are there already. */
-bool zovn_ring_port_ask(struct zovn_port *port, bool notify);
+/* Ask the guest to notify of frames and of receive buffers, or not to. Before a sleep: ask, step once
+ * more, and sleep if that moved nothing. */
+void zovn_ring_port_ask(struct zovn_port *port, bool notify);
 
 /* Return how many receive buffers were malformed; they went back without a frame. */
 uint64_t zovn_ring_port_bad_buffers(const struct zovn_port *port);

@@ -52,12 +52,13 @@ bool zovn_split_ring_publish(struct zovn_split_ring *ring) {
     return wants_notification(ring, before);
 }
 
-bool zovn_split_ring_ask(struct zovn_split_ring *ring, bool notify) {
+void zovn_split_ring_ask(struct zovn_split_ring *ring, bool notify) {
     uint16_t *event = (uint16_t *)(void *)&ring->used->ring[ring->size];
+    uint16_t index = __atomic_load_n(&ring->avail->index, __ATOMIC_ACQUIRE);
     if (ring->event_index)
-        ZOVN_WRITE_TO(*event, (uint16_t)(notify ? ring->next_avail : ring->next_avail - 1));
+        ZOVN_WRITE_TO(*event, (uint16_t)(notify ? index : index - 1));
     else
         ZOVN_WRITE_TO(ring->used->flags, (uint16_t)(notify ? 0 : ZOVN_NO_NOTIFY));
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    return notify && zovn_split_ring_available(ring);
+    __atomic_thread_fence(
+        __ATOMIC_SEQ_CST); /* what came before this is seen by those who look now */
 }

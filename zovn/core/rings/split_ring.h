@@ -47,8 +47,8 @@ void zovn_split_ring_complete(struct zovn_split_ring *ring, uint16_t head, uint3
 /* Show what was given back; return whether the driver wants a notification (2.7.7). */
 bool zovn_split_ring_publish(struct zovn_split_ring *ring);
 
-/* Ask the driver for notifications, or not to notify (2.7.10). Return whether something is
- * available already, of which the driver may not notify. */
-bool zovn_split_ring_ask(struct zovn_split_ring *ring, bool notify);
+/* Ask the driver to notify of what it makes available from now on, or not to (2.7.10). Of what came
+ * before it may not notify: look once more before a sleep. */
+void zovn_split_ring_ask(struct zovn_split_ring *ring, bool notify);
 
 #endif
