@@ -14,7 +14,7 @@ from hypothesis.stateful import (
 )
 from support.examples import part
 from zovn_guest import Guest
-from zovn_rig import BROADCAST, Rig, address, build, frame, jain
+from zovn_rig import BROADCAST, Rig, address, build, frame, jain, serial
 
 from zovn.native.switch import Class, Counters, MemoryPort, PortSettings, Settings, Switch
 from zovn.oracle.expected import ExpectedSwitch
@@ -199,44 +199,55 @@ pairs = st.lists(
 )
 
 
+class Both:
+    """Three senders and three receivers, on Algorithm 1 and on the compiled switch."""
+
+    def __init__(self, inputs: int, outputs: int, *, in_order: bool) -> None:
+        self.oracle = LosslessSwitch([inputs] * 3, [outputs] * 3, in_order=in_order)
+        self.rig = Rig(6, sent=inputs, received=outputs)
+        self.from_oracle: dict[tuple[int, int], list[int]] = defaultdict(list)
+        self.from_switch: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for port in range(6):
+            self.rig.switch.fix(port, 1, address(port))
+
+    def send(self, packet: Packet) -> None:
+        """Send on both; receivers go on until each has room."""
+        made = frame(address(packet.source), address(3 + packet.destination), packet.number)
+        while self.oracle.sender(packet) == "sleep":
+            self.receive_all()
+        while not self.rig.ports[packet.source].send(made):
+            self.receive_all()
+
+    def receive(self, k: int) -> bool:
+        """Receive on both; return whether there was something."""
+        packet = self.oracle.receiver(k)
+        if packet != "sleep":
+            self.from_oracle[packet.source, k].append(packet.number)
+        self.rig.step()
+        got = self.rig.ports[3 + k].receive()
+        if got is not None:
+            self.from_switch[got[11], k].append(serial(got))
+        return packet != "sleep" or got is not None
+
+    def receive_all(self) -> int:
+        """Let each receiver receive once; return how many did."""
+        return sum(self.receive(k) for k in range(3))
+
+
 @given(pairs, st.integers(1, 6), st.integers(1, 4), st.booleans())
 def test_algorithm_1_and_the_switch_deliver_the_same_in_the_same_order_within_each_pair(
     events: list[tuple[int, int, int]], inputs: int, outputs: int, in_order: bool
 ) -> None:
-    """Three senders and three receivers; each event is a packet, and who receives after it."""
-    oracle = LosslessSwitch([inputs] * 3, [outputs] * 3, in_order=in_order)
-    rig = Rig(6, sent=inputs, received=outputs)
-    for port in range(6):
-        rig.switch.fix(port, 1, address(port))
-    from_oracle: dict[tuple[int, int], list[int]] = defaultdict(list)
-    from_switch: dict[tuple[int, int], list[int]] = defaultdict(list)
-
-    def receive(k: int) -> bool:
-        packet = oracle.receiver(k)
-        if packet != "sleep":
-            from_oracle[packet.source, k].append(packet.number)
-        rig.step()
-        got = rig.ports[3 + k].receive()
-        if got is not None:
-            from_switch[got[11], k].append(int.from_bytes(got[20:24], "big"))
-        return packet != "sleep" or got is not None
-
-    def receive_all() -> int:
-        return sum(receive(k) for k in range(3))
-
+    """Each event is a packet, and which of the receivers, if any, receives after it."""
+    both = Both(inputs, outputs, in_order=in_order)
     for number, (source, destination, receiver) in enumerate(events):
-        packet = Packet(source, destination, number)
-        made = frame(address(source), address(3 + destination), number)
-        while oracle.sender(packet) == "sleep":
-            receive_all()
-        while not rig.ports[source].send(made):
-            receive_all()
+        both.send(Packet(source, destination, number))
         if receiver < 3:
-            receive(receiver)
-    while receive_all():
+            both.receive(receiver)
+    while both.receive_all():
         pass
-    assert from_switch == from_oracle
-    assert sum(map(len, from_switch.values())) == len(events)
+    assert both.from_switch == both.from_oracle
+    assert sum(map(len, both.from_switch.values())) == len(events)
 
 
 @settings(max_examples=part(30))

@@ -1,7 +1,7 @@
 /* A port to a guest: the device's side of its two split virtqueues.
  *
- * From the guest's transmit ring come frames, into its receive ring they go. Whoever sets the rings
- * up refuses packed rings and IN_ORDER, which frames that are completed in any order would break. */
+ * From the guest's transmit ring come frames, into its receive ring they go. A session
+ * that sets them up refuses packed rings, and IN_ORDER, which forbids to complete in any order. */
 #ifndef ZOVN_PORTS_RING_PORT_H
 #define ZOVN_PORTS_RING_PORT_H
 
