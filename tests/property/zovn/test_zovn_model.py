@@ -294,12 +294,12 @@ def test_frames_pass_from_guest_to_guest_however_both_cut_them(
     sender = Guest(event_index=event_index)
     receiver = Guest(mergeable=mergeable, event_index=event_index)
     switch = Switch()
-    for number, guest in enumerate((sender, receiver)):
+    for port, guest in enumerate((sender, receiver)):
         switch.add(guest.handle or 0)
-        switch.fix(number, 1, address(number))
+        switch.fix(port, 1, address(port))
     sent, got, posted = [], [], 0
-    for serial, (length, pieces, indirect) in enumerate(frames):
-        made = frame(address(0), address(1), serial, length)[:length]
+    for number, (length, pieces, indirect) in enumerate(frames):
+        made = frame(address(0), address(1), number, length)[:length]
         cuts = pieces if sum(pieces) < length + 12 else []
         while not sender.send(made, cuts, indirect=indirect):
             posted = exchange(switch, (sender, receiver), buffers, posted, got)
