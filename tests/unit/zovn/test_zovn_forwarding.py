@@ -128,10 +128,15 @@ def test_a_priority_tag_is_no_vlan() -> None:
     assert rig.drain()[1] == [sent[:12] + sent[16:]]
 
 
-def test_the_longest_frame_passes() -> None:
-    rig = known(2)
-    sent = rig.send(0, 1, 65535 + 18)
-    assert rig.drain()[1] == [sent]
+@pytest.mark.parametrize("tag", [None, 7])
+def test_the_longest_frame_passes_and_one_byte_more_does_not(tag: int | None) -> None:
+    """The port it goes to has a tag that the other one does not have."""
+    trunk, access = PortSettings(tagged=(7,)), PortSettings(vlan=7)
+    rig = Rig([trunk, access] if tag else [access, trunk])
+    for more in (0, 1):
+        rig.send(0, 1, 65535 + (18 if tag else 14) + more, tag=tag)
+    assert [len(got) for got in rig.drain()[1]] == [65535 + (14 if tag else 18)]
+    assert rig.drops(0) == {"too_long": 1}
 
 
 # --- floods

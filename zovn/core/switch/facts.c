@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-enum { NEEDS_CHECKSUM = 1, ECN_BIT = 0x80, TAG = 0x8100, IPV4 = 0x0800, IPV6 = 0x86dd };
+enum { NEEDS_CHECKSUM = 1, ECN_BIT = 0x80, MOST_PACKET = 65535 };
+enum { TAG = 0x8100, IPV4 = 0x0800, IPV6 = 0x86dd };
 
 static uint16_t word_at(const uint8_t *bytes) {
     return (uint16_t)(bytes[0] << 8 | bytes[1]);
@@ -90,6 +91,8 @@ enum zovn_reason zovn_facts_find(struct zovn_facts *facts, const struct zovn_fra
     if (!addresses_hold(head) || (facts->tagged && length < ZOVN_HEADER) ||
         !offload_holds(facts, sends))
         return ZOVN_MALFORMED;
+    if (facts->length > zovn_network_at(facts) + MOST_PACKET)
+        return ZOVN_TOO_LONG;
     if (reserved(head))
         return ZOVN_RESERVED;
     facts->class = class_of(facts, traffic_class(facts, head, length), port, settings);
