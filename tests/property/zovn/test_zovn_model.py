@@ -199,6 +199,35 @@ pairs = st.lists(
 )
 
 
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(14, 1500)), min_size=1, max_size=100),
+    st.integers(64, 4000),
+    st.integers(1, 4),
+)
+def test_a_lossy_class_loses_for_congestion_alone_and_does_not_reorder(
+    events: list[tuple[int, int]], limit: int, received: int
+) -> None:
+    """Three senders to one receiver, which takes a frame where the event names no sender."""
+    rig = Rig(4, Settings(classes=(Class(limit_bytes=limit),) * 8), received=received)
+    rig.switch.fix(3, 1, address(3))
+    sent: dict[int, list[int]] = {0: [], 1: [], 2: []}
+    got = []
+    for source, length in events:
+        if source == 3:
+            got += [one for one in [rig.ports[3].receive()] if one]
+        elif made := rig.send(source, 3, max(length, 24)):
+            sent[source].append(serial(made))
+        rig.step()
+        assert rig.counters(3).waiting_bytes <= limit
+        assert all(rig.ports[port].free_heads + rig.counters(port).held == 16 for port in sent)
+    got += rig.drain()[3]
+    for source, numbers in sent.items():
+        mine = [serial(one) for one in got if one[11] == source]
+        assert mine == [number for number in numbers if number in set(mine)]
+        lost = {"congestion": len(numbers) - len(mine)}
+        assert rig.drops(source) == {key: count for key, count in lost.items() if count}
+
+
 class Both:
     """Three senders and three receivers, on Algorithm 1 and on the compiled switch."""
 

@@ -187,6 +187,32 @@ def test_one_ports_floods_leave_others_their_parking() -> None:
     assert rig.counters(1).into == 1
 
 
+def test_a_lossy_flood_beyond_parking_is_dropped_and_holds_nothing_up() -> None:
+    settings = Settings(classes=(Class(limit_bytes=10_000),) * 8, parked=1)
+    rig = known(4, settings, received=1)
+    for number in range(4):
+        rig.ports[0].send(frame(address(0), BROADCAST, number))
+    rig.step()
+    assert rig.ports[0].free_heads == 16
+    assert rig.drops(0) == {"congestion": 3 * 3}, "three copies of each of three"
+    assert {len(got) for port, got in rig.drain().items() if port} == {1}
+
+
+def test_a_destination_that_stands_still_stops_floods_for_no_longer_than_a_stall() -> None:
+    rig = known(3, Settings(parked=1), received=1)
+    for number in range(6):
+        rig.ports[0].send(frame(address(0), BROADCAST, number))
+    rig.settle()
+    assert rig.ports[0].free_heads < 16
+    got = []
+    for _ in range(12):
+        rig.step(after_s=0.2)
+        got += [serial(one) for one in rig.ports[1].receive_all()]
+    assert got == list(range(6)), "the other destination gets all"
+    assert rig.drops(0)["stalled"] == 5, "the first is in the ring of the one that stands still"
+    assert rig.ports[0].free_heads == 16
+
+
 # --- turns
 
 
