@@ -84,6 +84,15 @@ def test_random_sources_of_one_port_evict_no_address_of_another() -> None:
     assert rig.switch.find(1, address(1, 1)) == 1, "others still learn"
 
 
+def test_a_port_at_its_limit_takes_no_address_of_another() -> None:
+    rig = known(3, Settings(addresses=2))
+    for source in (address(0, 1), address(1)):
+        rig.ports[0].send(frame(source, address(2)))
+        rig.drain()
+    assert rig.switch.find(1, address(1)) == 1
+    assert (rig.counters(0).moves, rig.counters(0).not_learned) == (0, 1)
+
+
 def test_addresses_that_were_forgotten_make_room() -> None:
     rig = Rig(2, Settings(addresses=2, age_s=1.0))
     for round_ in range(3):

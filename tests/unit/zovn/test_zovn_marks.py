@@ -115,8 +115,8 @@ def test_no_other_packet_changes(packet: bytes, kind: int) -> None:
 
 
 def test_marks_begin_above_the_threshold_of_the_class() -> None:
-    """Six frames of 42 bytes wait; the first ones leave more than 150 bytes, with themselves."""
-    classes = (Class(mark_bytes=150), *(Class() for _ in range(7)))
+    """Six frames of 42 bytes wait; the fourth one finds three with itself: no more than 126."""
+    classes = (Class(mark_bytes=126), *(Class() for _ in range(7)))
     rig = Rig(2, Settings(classes=classes))
     for _ in range(6):
         rig.ports[0].send(address(1) + address(0) + b"\x08\x00" + ipv4(2))

@@ -307,6 +307,15 @@ def test_a_malformed_frame_is_dropped_its_descriptor_returned_and_the_next_one_p
     assert pair.peer.receive_all() == [sent]
 
 
+def test_a_frame_may_end_where_a_region_ends() -> None:
+    guest = Guest()
+    pair = Pair(guest)
+    guest.write(BASE + REGION - 76, bytes(12) + pair.to_peer())
+    guest.transmit.offer(raw((BASE + REGION - 76, 76, 0, 0))(guest))
+    pair.step()
+    assert pair.peer.receive_all() == [pair.to_peer()]
+
+
 def test_64_segments_pass() -> None:
     guest = Guest()
     pair = Pair(guest)
