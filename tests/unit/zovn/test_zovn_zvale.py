@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 import pytest
+from zovn_rig import Rig, build
 
 from zovn.oracle.zvale import LosslessSwitch, Packet
 
@@ -49,3 +50,20 @@ def windows(*, in_order: bool, inputs: int = 8, window: int = 4, rounds: int = 2
 def test_slots_that_return_in_order_hold_a_fast_receiver_up(in_order: bool, taken: int) -> None:
     """zVALE's rings: behind the first packet that waits, of two, each slot is used once."""
     assert windows(in_order=in_order) == taken
+
+
+def test_the_compiled_switch_does_not_hold_it_up() -> None:
+    """The same input and output queues, and the same windows."""
+    build()
+    rig, open_, taken = Rig(3, sent=8, received=2), {1: 0, 2: 0}, 0
+    rig.know()
+    for _ in range(200):
+        for destination, count in open_.items():
+            if count < 4 and rig.send(0, destination):
+                open_[destination] += 1
+        rig.settle()
+        got = rig.ports[2].receive_all()
+        open_[2] -= len(got)
+        taken += len(got)
+    assert taken == 200
+    assert rig.counters(0).held == 2, "the rest of the other one's window"
