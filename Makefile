@@ -20,9 +20,10 @@ demo-xco: .venv/.demo core
 demo-gcc: .venv/.demo core
 	$(BIN)/python -m benchmarks.demo.gcc
 
-# The compiled parts of xco, if there is a compiler; else it reports what is missing.
+# The compiled parts of xco and zovn, if there is a compiler; else it reports what is missing.
 core:
 	sh scripts/setup-xco.sh
+	sh scripts/setup-zovn.sh
 
 # The BPF program of shields and limits, if there is clang; else there are no shields.
 shield:
@@ -34,6 +35,7 @@ prepared: packages guests
 packages:
 	sh scripts/setup-tests.sh
 	sh scripts/setup-xco.sh
+	sh scripts/setup-zovn.sh
 	sh scripts/setup-shield.sh
 
 guests: .venv/.ready packages
@@ -115,4 +117,4 @@ lock:
 	$(LOCK) --group pyproject.toml:setup --output-file requirements-uv.lock
 
 clean:
-	rm -rf .venv build dist xco/core/build xtc/shield/shield.bpf.o
+	rm -rf .venv build dist xco/core/build zovn/core/build xtc/shield/shield.bpf.o

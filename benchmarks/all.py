@@ -108,6 +108,7 @@ BENCHMARKS: Final = (
             ("--foreign 0.3 --mice", "--senders 3 --foreign 0.3 --mice"),
         )
     ),
+    Benchmark("zovn.step", "--seconds 0.05 --repetitions 1"),
 )
 
 

@@ -12,7 +12,7 @@ from benchmarks import all as every
 from benchmarks.all import BENCHMARKS, Benchmark, Outcome, command, earlier, main
 
 ROOT = Path(__file__).parents[3]
-NAMED = re.compile(r"-m benchmarks\.((?:xtc|xco|policer|training)\.\w+(?:\.\w+)*)")
+NAMED = re.compile(r"-m benchmarks\.((?:xtc|xco|policer|training|zovn)\.\w+(?:\.\w+)*)")
 OF_OLDER_TREES = {"xco.gates_compared"}
 
 

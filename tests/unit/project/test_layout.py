@@ -16,6 +16,7 @@ ARROWS = {
     "training": {"models", "xtc", "lab", "common"},
     "policer": {"xtc", "models", "common"},
     "xco": {"common"},
+    "zovn": {"common"},
 }
 """What each package may import; DESIGN's arrows (docs/architecture.md)."""
 PARTS = {("policer", "xtc"): {"xtc.wire"}}

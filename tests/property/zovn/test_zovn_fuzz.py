@@ -1,0 +1,15 @@
+"""Hostile guests on a sanitized build of the switch; `zovn-fuzz-rings SECONDS` runs longer."""
+
+import subprocess
+
+from zovn_rig import CORE, build
+
+
+def test_a_sanitized_build_survives_hostile_guests() -> None:
+    build("sanitize")
+    fuzz = CORE / "build" / "zovn-fuzz-rings"
+    done = subprocess.run([fuzz, "4", "7"], check=False, capture_output=True, text=True, timeout=50)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    words = done.stdout.replace(",", "").split()
+    trials, frames, delivered, malformed, stopped = (int(word) for word in words if word.isdigit())
+    assert min(trials, frames, delivered, malformed, stopped) > 10, done.stdout

@@ -1,0 +1,54 @@
+/* What the switch needs of a port: where frames come from, and go to.
+ *
+ * A frame is known by its head, a number below `heads` that names its place in the peer's ring until
+ * it is completed. Frames stay there: the switch peeks, and completes them in any order. */
+#ifndef ZOVN_PORTS_PORT_H
+#define ZOVN_PORTS_PORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rings/frame.h"
+#include "rings/split_ring.h"
+
+/* Bits of what a port may leave to others (`sends`), and of what it accepts unfinished (`takes`). */
+enum {
+    ZOVN_CHECKSUM = 1,
+    ZOVN_TCP4 = 2, /* segmentation */
+    ZOVN_TCP6 = 4,
+    ZOVN_UDP_FRAGMENTS = 8,
+    ZOVN_UDP_SEGMENTS = 16,
+    ZOVN_ECN = 32, /* segmentation of TCP with ECN */
+};
+
+enum zovn_frame_result { ZOVN_FRAME_OK, ZOVN_FRAME_MALFORMED, ZOVN_FRAME_TOO_LONG };
+enum zovn_put_result { ZOVN_PUT_DONE, ZOVN_PUT_NO_ROOM, ZOVN_PUT_TOO_LONG };
+
+struct zovn_port;
+
+struct zovn_port_calls {
+    /* Report up to `most` new heads, each once and in order. The frames stay where they are. */
+    uint32_t (*peek)(struct zovn_port *port, uint16_t *heads, uint32_t most);
+    /* Find a frame's bytes. They may change at any time, and so may what is found the next time. */
+    enum zovn_frame_result (*frame)(struct zovn_port *port, uint16_t head,
+                                    struct zovn_frame *frame);
+    /* Copy a frame to the peer. A frame that can never fit is too long. */
+    enum zovn_put_result (*put)(struct zovn_port *port, struct zovn_frame *frame);
+    /* Return whether the peer has any room. */
+    bool (*room)(struct zovn_port *port);
+    /* Give a frame back to its sender. */
+    void (*complete)(struct zovn_port *port, uint16_t head);
+    /* Show the peer what was put and completed, and notify it once if it wants that. */
+    void (*publish)(struct zovn_port *port);
+    void (*free)(struct zovn_port *port);
+};
+
+struct zovn_port {
+    const struct zovn_port_calls *calls;
+    uint32_t heads;
+    uint32_t sends;
+    uint32_t takes;
+    enum zovn_fault fault; /* set by any call; the switch then stops the port */
+};
+
+#endif

@@ -1,0 +1,96 @@
+/* Frames into a guest's receive ring: one buffer, or several that are merged (5.1.6.4). */
+#include <string.h>
+
+#include "ports/ring_parts.h"
+#include "rings/chain.h"
+
+enum { MOST_BUFFERS = ZOVN_MOST_SEGMENTS, COUNT_AT = 10 };
+
+/* Receive buffers that are looked at, but not taken. */
+struct gathered {
+    uint32_t buffers;
+    uint32_t count; /* of segments */
+    uint64_t bytes;
+    uint16_t heads[MOST_BUFFERS];
+    uint64_t sizes[MOST_BUFFERS];
+    struct zovn_segment segments[ZOVN_MOST_SEGMENTS];
+};
+
+enum outcome { GATHERED, NO_ROOM, NEVER, BAD_BUFFER };
+
+static enum outcome gather_one(struct zovn_ring_port *guest, struct gathered *to) {
+    int32_t head = zovn_split_ring_head(&guest->receive, to->buffers);
+    if (head < 0)
+        return NO_ROOM;
+    struct zovn_segment *segments = &to->segments[to->count];
+    to->heads[to->buffers] = (uint16_t)head;
+    int32_t count =
+        zovn_chain(&guest->receive, (uint16_t)head, true, segments, ZOVN_MOST_SEGMENTS - to->count);
+    uint64_t bytes = 0;
+    for (int32_t i = 0; i < count; i++)
+        bytes += segments[i].length;
+    to->sizes[to->buffers++] = bytes;
+    to->bytes += bytes;
+    to->count += count < 0 ? 0 : (uint32_t)count;
+    return count < 0 || bytes < guest->header_bytes ? BAD_BUFFER : GATHERED;
+}
+
+/* Without merging one buffer must do. A ring that is all available will not get more. */
+static enum outcome gather(struct zovn_ring_port *guest, struct gathered *to, uint32_t needed) {
+    to->buffers = to->count = 0;
+    to->bytes = 0;
+    uint32_t available = zovn_split_ring_available(&guest->receive);
+    uint32_t most = guest->mergeable ? MOST_BUFFERS : 1;
+    while (to->bytes < needed) {
+        if (to->buffers == most || to->buffers == guest->receive.size ||
+            to->count == ZOVN_MOST_SEGMENTS)
+            return NEVER;
+        if (to->buffers == available)
+            return NO_ROOM;
+        enum outcome outcome = gather_one(guest, to);
+        if (outcome != GATHERED)
+            return outcome;
+    }
+    return GATHERED;
+}
+
+/* Take the buffers; each is filled but for the last one. */
+static void take(struct zovn_ring_port *guest, const struct gathered *from, uint64_t bytes) {
+    for (uint32_t i = 0; i < from->buffers; i++) {
+        uint64_t written = bytes < from->sizes[i] ? bytes : from->sizes[i];
+        zovn_split_ring_complete(&guest->receive, from->heads[i], (uint32_t)written);
+        bytes -= written;
+    }
+    guest->receive.next_avail = (uint16_t)(guest->receive.next_avail + from->buffers);
+}
+
+/* The guest's mistake: it gets the buffers back empty, and the next ones are tried. It may add bad
+ * ones as fast as they go back, so there is an end. */
+static enum outcome gather_good(struct zovn_ring_port *guest, struct gathered *to,
+                                uint32_t needed) {
+    for (uint32_t tries = 0; tries < guest->receive.size; tries++) {
+        enum outcome outcome = gather(guest, to, needed);
+        if (outcome != BAD_BUFFER)
+            return outcome;
+        guest->bad_buffers += to->buffers;
+        take(guest, to, 0);
+    }
+    return NO_ROOM;
+}
+
+enum zovn_put_result zovn_ring_put(struct zovn_port *port, struct zovn_frame *frame) {
+    struct zovn_ring_port *guest = (struct zovn_ring_port *)port;
+    struct gathered to;
+    enum outcome outcome = gather_good(guest, &to, guest->header_bytes + frame->length);
+    port->fault = port->fault ? port->fault : guest->receive.fault;
+    if (outcome != GATHERED)
+        return outcome == NEVER ? ZOVN_PUT_TOO_LONG : ZOVN_PUT_NO_ROOM;
+    uint8_t header[12];
+    memcpy(header, &frame->offload, sizeof frame->offload);
+    header[COUNT_AT] = (uint8_t)to.buffers; /* at most 64; without merging 1, too (5.1.6.4.1) */
+    header[COUNT_AT + 1] = 0;
+    zovn_frame_prepend(frame, header, guest->header_bytes);
+    zovn_frame_copy(frame, to.segments);
+    take(guest, &to, frame->length);
+    return ZOVN_PUT_DONE;
+}

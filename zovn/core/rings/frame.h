@@ -1,0 +1,59 @@
+/* A frame's bytes where they lie: a list of segments, and work on its first bytes. */
+#ifndef ZOVN_RINGS_FRAME_H
+#define ZOVN_RINGS_FRAME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    ZOVN_MOST_SEGMENTS = 64,
+    ZOVN_LEAST_BYTES = 14,     /* an Ethernet header */
+    ZOVN_MOST_BYTES = 65535 + 18, /* the longest IP packet with a tagged Ethernet header */
+};
+
+struct zovn_segment {
+    uint8_t *bytes;
+    uint32_t length;
+};
+
+/* What a sender leaves for others to do: the fields of virtio's network header. */
+struct zovn_offload {
+    uint8_t flags;
+    uint8_t kind; /* of segmentation; 0: none */
+    uint16_t header_bytes;
+    uint16_t segment_bytes;
+    uint16_t checksum_start;
+    uint16_t checksum_offset;
+};
+
+struct zovn_frame {
+    struct zovn_offload offload;
+    uint32_t length; /* the sum of the segments in use */
+    uint32_t first;  /* of the segments in use; those before it are room for headers */
+    uint32_t end;
+    struct zovn_segment segments[2 + ZOVN_MOST_SEGMENTS];
+};
+
+/* Begin a frame without bytes, with room for two headers before it. */
+static inline void zovn_frame_begin(struct zovn_frame *frame) {
+    frame->offload = (struct zovn_offload){0};
+    frame->length = 0;
+    frame->first = frame->end = 2;
+}
+
+/* Append bytes; return whether there was room. */
+bool zovn_frame_append(struct zovn_frame *frame, uint8_t *bytes, uint32_t length);
+
+/* Put bytes before the first one. At most two more times than `zovn_frame_trim` emptied one. */
+void zovn_frame_prepend(struct zovn_frame *frame, uint8_t *bytes, uint32_t length);
+
+/* Remove the first bytes, at most all. */
+void zovn_frame_trim(struct zovn_frame *frame, uint32_t length);
+
+/* Copy the first bytes, at most all of them; the frame keeps them. */
+void zovn_frame_peek(const struct zovn_frame *frame, uint8_t *to, uint32_t length);
+
+/* Copy all bytes into segments that have room for them. */
+void zovn_frame_copy(const struct zovn_frame *frame, const struct zovn_segment *to);
+
+#endif

@@ -1,0 +1,104 @@
+/* From a head to a queue: what the frame is, where it goes, and whether it may wait there. */
+#include "switch/classify.h"
+
+#include "switch/flood.h"
+#include "switch/outcome.h"
+
+/* From here on the frame is counted. */
+static void accept(struct zovn_member *source, uint16_t head) {
+    source->counters.in++;
+    source->counters.in_bytes += source->slots[head].facts.length;
+    source->counters.held++;
+    source->slots[head].held = true;
+}
+
+static void learn(struct zovn_switch *vswitch, uint32_t port, const struct zovn_facts *facts) {
+    struct zovn_counters *counters = &vswitch->members[port]->counters;
+    enum zovn_learned learned = zovn_addresses_learn(&vswitch->addresses, facts->vlan,
+                                                     facts->header + 6, port, vswitch->now_ns);
+    counters->moves += learned == ZOVN_MOVED;
+    counters->not_learned += learned == ZOVN_NOT_LEARNED;
+}
+
+static enum zovn_reason queue_one(struct zovn_switch *vswitch, uint32_t source, uint16_t head,
+                                  uint32_t destination) {
+    const struct zovn_facts *facts = &vswitch->members[source]->slots[head].facts;
+    enum zovn_reason reason = zovn_refusal(vswitch, destination, facts);
+    if (reason == ZOVN_REASONS)
+        zovn_queue_push(vswitch, &(struct zovn_place){destination, source, facts->class}, head);
+    return reason;
+}
+
+/* Where a frame goes: to the port behind which its address is known, or to all of its VLAN. */
+static struct zovn_set targets_of(const struct zovn_switch *vswitch, uint32_t source,
+                                  const struct zovn_facts *facts) {
+    int32_t known = -1;
+    if (!(facts->header[0] & 1))
+        known =
+            zovn_addresses_find(&vswitch->addresses, facts->vlan, facts->header, vswitch->now_ns);
+    if (known < 0)
+        return zovn_targets(vswitch, source, facts->vlan);
+    struct zovn_set one = {0};
+    if (zovn_is_target(vswitch, source, (uint32_t)known, facts->vlan))
+        zovn_set_add(&one, (uint32_t)known);
+    return one;
+}
+
+/* Return false for a frame that must stay where it is. */
+static bool forward(struct zovn_switch *vswitch, uint32_t source, uint16_t head,
+                    const struct zovn_frame *frame) {
+    struct zovn_member *member = vswitch->members[source];
+    struct zovn_set targets = targets_of(vswitch, source, &member->slots[head].facts);
+    bool many = zovn_set_many(&targets);
+    if (many && !zovn_may_flood(vswitch, source, head))
+        return false;
+    learn(vswitch, source, &member->slots[head].facts);
+    accept(member, head);
+    enum zovn_reason reason = ZOVN_NO_DESTINATION;
+    if (many)
+        reason = zovn_flood(vswitch, source, head, frame, &targets);
+    else if (zovn_set_any(&targets))
+        reason = queue_one(vswitch, source, head, zovn_set_first(&targets));
+    if (reason != ZOVN_REASONS)
+        zovn_dropped(member, head, reason);
+    return true;
+}
+
+static enum zovn_reason find(struct zovn_switch *vswitch, struct zovn_member *member, uint16_t head,
+                             struct zovn_frame *frame) {
+    struct zovn_facts *facts = &member->slots[head].facts;
+    facts->length = 0;
+    enum zovn_frame_result result = member->port->calls->frame(member->port, head, frame);
+    if (result != ZOVN_FRAME_OK)
+        return result == ZOVN_FRAME_MALFORMED ? ZOVN_MALFORMED : ZOVN_TOO_LONG;
+    return zovn_facts_find(facts, frame, member->port->sends, &member->settings,
+                           &vswitch->settings);
+}
+
+static bool classify(struct zovn_switch *vswitch, uint32_t source, uint16_t head) {
+    struct zovn_member *member = vswitch->members[source];
+    if (member->slots[head].held) {
+        member->port->fault = ZOVN_HEAD_TWICE;
+        return false;
+    }
+    struct zovn_frame frame;
+    enum zovn_reason reason = find(vswitch, member, head, &frame);
+    if (reason == ZOVN_REASONS)
+        return forward(vswitch, source, head, &frame);
+    accept(member, head);
+    zovn_dropped(member, head, reason);
+    return true;
+}
+
+uint32_t zovn_classify(struct zovn_switch *vswitch, uint32_t source) {
+    struct zovn_member *member = vswitch->members[source];
+    if (member->heads_at == member->heads_end) {
+        member->heads_at = 0;
+        member->heads_end = member->port->calls->peek(member->port, member->heads, ZOVN_BATCH);
+    }
+    uint32_t begin = member->heads_at;
+    while (member->heads_at < member->heads_end &&
+           classify(vswitch, source, member->heads[member->heads_at]))
+        member->heads_at++;
+    return member->heads_at - begin;
+}

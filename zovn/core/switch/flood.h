@@ -1,0 +1,27 @@
+/* Frames for several destinations: copied into parking once, and queued for each. */
+#ifndef ZOVN_SWITCH_FLOOD_H
+#define ZOVN_SWITCH_FLOOD_H
+
+#include "switch/state.h"
+
+/* Return whether frames of a VLAN from a source may go to a port. */
+bool zovn_is_target(const struct zovn_switch *vswitch, uint32_t source, uint32_t port,
+                    uint16_t vlan);
+
+/* Return all such ports. */
+struct zovn_set zovn_targets(const struct zovn_switch *vswitch, uint32_t source, uint16_t vlan);
+
+/* Return why a frame may not wait for a destination, or ZOVN_REASONS. */
+enum zovn_reason zovn_refusal(const struct zovn_switch *vswitch, uint32_t destination,
+                              const struct zovn_facts *facts);
+
+/* Return whether a frame of this class can be flooded now. A lossy one can always: it is dropped
+ * if there is no parking. */
+bool zovn_may_flood(const struct zovn_switch *vswitch, uint32_t source, uint16_t head);
+
+/* Flood a frame that was accepted. Return why its last copy was dropped in its sender's ring, or
+ * ZOVN_REASONS if none was, and the sender has the frame back. */
+enum zovn_reason zovn_flood(struct zovn_switch *vswitch, uint32_t source, uint16_t head,
+                            const struct zovn_frame *frame, const struct zovn_set *targets);
+
+#endif

@@ -1,0 +1,54 @@
+/* Ends of frames, one by one, and of all from or to a port. */
+#include "switch/outcome.h"
+
+#include "switch/parking.h"
+
+static void give_back(struct zovn_member *source, uint32_t reference) {
+    struct zovn_parked *parked = zovn_parking_of(source, reference);
+    if (parked) {
+        zovn_parking_leave(source, parked);
+        source->counters.parked--;
+        return;
+    }
+    source->slots[reference].held = false;
+    source->counters.held--;
+    source->port->calls->complete(source->port, (uint16_t)reference);
+}
+
+void zovn_delivered(struct zovn_member *source, uint32_t reference) {
+    source->counters.delivered++;
+    give_back(source, reference);
+}
+
+void zovn_dropped(struct zovn_member *source, uint32_t reference, enum zovn_reason reason) {
+    source->counters.drops[reason]++;
+    give_back(source, reference);
+}
+
+static void drop_queue(struct zovn_switch *vswitch, const struct zovn_place *at,
+                       enum zovn_reason reason) {
+    while (vswitch->members[at->destination]->queues[at->class].from[at->source].count)
+        zovn_dropped(vswitch->members[at->source], zovn_queue_pop(vswitch, at), reason);
+}
+
+void zovn_drop_to(struct zovn_switch *vswitch, uint32_t destination, enum zovn_reason reason) {
+    for (uint32_t class = 0; class < ZOVN_CLASSES; class++)
+        for (uint32_t source = 0; source < vswitch->end; source++)
+            drop_queue(vswitch, &(struct zovn_place){destination, source, class}, reason);
+}
+
+/* What was peeked, but not classified yet, comes in and is dropped. */
+static void drop_peeked(struct zovn_member *source, enum zovn_reason reason) {
+    for (; source->heads_at < source->heads_end; source->heads_at++) {
+        source->counters.in++;
+        source->counters.drops[reason]++;
+        source->port->calls->complete(source->port, source->heads[source->heads_at]);
+    }
+}
+
+void zovn_drop_from(struct zovn_switch *vswitch, uint32_t source, enum zovn_reason reason) {
+    for (uint32_t destination = 0; destination < vswitch->end; destination++)
+        for (uint32_t class = 0; vswitch->members[destination] && class < ZOVN_CLASSES; class++)
+            drop_queue(vswitch, &(struct zovn_place){destination, source, class}, reason);
+    drop_peeked(vswitch->members[source], reason);
+}

@@ -1,0 +1,19 @@
+/* How a frame ends: delivered, or dropped for a reason. */
+#ifndef ZOVN_SWITCH_OUTCOME_H
+#define ZOVN_SWITCH_OUTCOME_H
+
+#include "switch/queues.h"
+
+/* Count a reference of a source as delivered, and give its memory back. */
+void zovn_delivered(struct zovn_member *source, uint32_t reference);
+
+/* Count it as dropped, and give its memory back. */
+void zovn_dropped(struct zovn_member *source, uint32_t reference, enum zovn_reason reason);
+
+/* Drop all that waits for a destination. */
+void zovn_drop_to(struct zovn_switch *vswitch, uint32_t destination, enum zovn_reason reason);
+
+/* Drop all that comes from a source, and give back what it offers. */
+void zovn_drop_from(struct zovn_switch *vswitch, uint32_t source, enum zovn_reason reason);
+
+#endif

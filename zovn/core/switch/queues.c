@@ -1,0 +1,117 @@
+/* Queues of references; strict classes, then weighted ones, and in each its sources by turns. */
+#include "switch/queues.h"
+
+#include "switch/parking.h"
+
+const struct zovn_facts *zovn_reference_facts(const struct zovn_member *source,
+                                              uint32_t reference) {
+    const struct zovn_parked *parked = zovn_parking_of(source, reference);
+    return parked ? &parked->facts : &source->slots[reference].facts;
+}
+
+static uint32_t *next_of(struct zovn_member *source, uint32_t reference) {
+    struct zovn_parked *parked = zovn_parking_of(source, reference);
+    return parked ? &parked->next[zovn_parking_destination(reference)]
+                  : &source->slots[reference].next;
+}
+
+static struct zovn_class_queues *class_at(struct zovn_switch *vswitch,
+                                          const struct zovn_place *at) {
+    return &vswitch->members[at->destination]->queues[at->class];
+}
+
+/* Of the first frame of a source in a class. */
+static uint32_t first_length(const struct zovn_switch *vswitch,
+                             const struct zovn_class_queues *class, uint32_t source) {
+    return zovn_reference_facts(vswitch->members[source], class->from[source].head)->length;
+}
+
+void zovn_queue_push(struct zovn_switch *vswitch, const struct zovn_place *at, uint32_t reference) {
+    struct zovn_member *source = vswitch->members[at->source];
+    struct zovn_class_queues *class = class_at(vswitch, at);
+    struct zovn_queue *queue = &class->from[at->source];
+    *next_of(source, reference) = ZOVN_NONE;
+    if (queue->count++)
+        *next_of(source, queue->tail) = reference;
+    else
+        queue->head = reference;
+    queue->tail = reference;
+    struct zovn_member *destination = vswitch->members[at->destination];
+    uint32_t length = zovn_reference_facts(source, reference)->length;
+    zovn_set_add(&class->sources, at->source);
+    destination->classes |= 1u << at->class;
+    class->bytes += length;
+    destination->counters.waiting_bytes += length;
+    destination->counters.waiting++;
+}
+
+/* A queue that is empty has no turn, and so has a class. */
+static void end_turn(struct zovn_member *destination, const struct zovn_place *at) {
+    struct zovn_class_queues *class = &destination->queues[at->class];
+    class->from[at->source].credit = 0;
+    zovn_set_remove(&class->sources, at->source);
+    if (!zovn_set_any(&class->sources)) {
+        class->credit = 0;
+        destination->classes &= ~(1u << at->class);
+    }
+}
+
+uint32_t zovn_queue_pop(struct zovn_switch *vswitch, const struct zovn_place *at) {
+    struct zovn_member *destination = vswitch->members[at->destination];
+    struct zovn_class_queues *class = class_at(vswitch, at);
+    struct zovn_queue *queue = &class->from[at->source];
+    uint32_t reference = queue->head, length = first_length(vswitch, class, at->source);
+    queue->head = *next_of(vswitch->members[at->source], reference);
+    class->bytes -= length;
+    destination->counters.waiting_bytes -= length;
+    destination->counters.waiting--;
+    if (!--queue->count)
+        end_turn(destination, at);
+    return reference;
+}
+
+/* Deficit round robin (Shreedhar and Varghese 1995): a turn adds a quantum, unused credit stays. */
+static uint32_t source_turn(const struct zovn_switch *vswitch, struct zovn_class_queues *class) {
+    uint32_t source = class->turn;
+    while (!zovn_set_has(&class->sources, source) ||
+           first_length(vswitch, class, source) > class->from[source].credit) {
+        source = zovn_set_after(&class->sources, source);
+        class->from[source].credit += ZOVN_QUANTUM;
+    }
+    return class->turn = source;
+}
+
+static uint32_t next_class(uint32_t classes, uint32_t after) {
+    uint32_t later = classes & ~0u << (after + 1);
+    return (uint32_t)__builtin_ctz(later ? later : classes);
+}
+
+/* The same among classes, with quanta by weight. */
+static uint32_t weighted_turn(const struct zovn_switch *vswitch, struct zovn_member *destination) {
+    for (;;) {
+        uint32_t turn = destination->class_turn;
+        struct zovn_class_queues *class = &destination->queues[turn];
+        if (destination->classes >> turn & 1 &&
+            first_length(vswitch, class, source_turn(vswitch, class)) <= class->credit)
+            return turn;
+        turn = destination->class_turn = next_class(destination->classes, turn);
+        destination->queues[turn].credit +=
+            (uint64_t)ZOVN_QUANTUM * vswitch->settings.classes[turn].weight;
+    }
+}
+
+void zovn_queue_turn(struct zovn_switch *vswitch, uint32_t destination, struct zovn_place *at) {
+    struct zovn_member *member = vswitch->members[destination];
+    uint32_t strict = member->classes & vswitch->strict;
+    at->destination = destination;
+    at->class = strict ? 31 - (uint32_t)__builtin_clz(strict) : weighted_turn(vswitch, member);
+    at->source = source_turn(vswitch, &member->queues[at->class]);
+}
+
+void zovn_queue_charge(struct zovn_switch *vswitch, const struct zovn_place *at) {
+    struct zovn_class_queues *class = class_at(vswitch, at);
+    uint32_t length = first_length(vswitch, class, at->source);
+    class->from[at->source].credit -= length;
+    if (vswitch->settings.classes[at->class].weight)
+        class->credit -= length;
+}

@@ -1,0 +1,26 @@
+/* Queues of references, and deficit round robin in bytes among them. */
+#ifndef ZOVN_SWITCH_QUEUES_H
+#define ZOVN_SWITCH_QUEUES_H
+
+#include "switch/state.h"
+
+/* One queue, and its first frame. */
+struct zovn_place {
+    uint32_t destination, source, class;
+};
+
+const struct zovn_facts *zovn_reference_facts(const struct zovn_member *source, uint32_t reference);
+
+void zovn_queue_push(struct zovn_switch *vswitch, const struct zovn_place *at, uint32_t reference);
+
+/* Remove the first frame of a queue that has one; return its reference. */
+uint32_t zovn_queue_pop(struct zovn_switch *vswitch, const struct zovn_place *at);
+
+/* Find whose turn it is at a destination with frames. Without `zovn_queue_charge` it stays so:
+ * what is left of a turn survives a full ring. */
+void zovn_queue_turn(struct zovn_switch *vswitch, uint32_t destination, struct zovn_place *at);
+
+/* Charge the turn with its first frame. */
+void zovn_queue_charge(struct zovn_switch *vswitch, const struct zovn_place *at);
+
+#endif

@@ -1,0 +1,72 @@
+/* The switch's structures, for the files that implement it.
+ *
+ * A queue has the frames of one source and class to one destination, as references: a reference
+ * is a head of the source's ring, or one copy of a frame that the source floods, which is parked.
+ * The links of a queue are in the source's slots and parking, so queues need no memory. */
+#ifndef ZOVN_SWITCH_STATE_H
+#define ZOVN_SWITCH_STATE_H
+
+#include "switch/addresses.h"
+#include "switch/facts.h"
+#include "switch/set.h"
+
+#define ZOVN_NONE UINT32_MAX
+enum { ZOVN_BATCH = 64, ZOVN_QUANTUM = 3028 }; /* new heads of a port in a step; two long frames */
+
+/* A frame in its sender's ring. */
+struct zovn_slot {
+    struct zovn_facts facts;
+    uint32_t next;
+    bool held;
+};
+
+/* A frame that waits for several destinations. */
+struct zovn_parked {
+    struct zovn_facts facts;
+    uint32_t references; /* 0: not in use */
+    uint8_t *bytes;
+    uint32_t next[ZOVN_MOST_PORTS]; /* by destination */
+};
+
+struct zovn_queue {
+    uint32_t head, tail, count;
+    uint64_t credit; /* bytes that the source may still send in its turn */
+};
+
+struct zovn_class_queues {
+    struct zovn_queue from[ZOVN_MOST_PORTS];
+    struct zovn_set sources; /* those with frames */
+    uint32_t turn; /* the source that has it */
+    uint64_t bytes;
+    uint64_t credit; /* the same of the class among those with weights */
+};
+
+struct zovn_member {
+    struct zovn_port *port;
+    struct zovn_port_settings settings;
+    struct zovn_counters counters;
+    bool running;
+    /* as a source */
+    struct zovn_slot *slots;
+    struct zovn_parked *parked;
+    uint32_t parked_count; /* frames, not copies */
+    uint16_t heads[ZOVN_BATCH]; /* peeked; from `heads_at` on not classified yet */
+    uint32_t heads_at, heads_end;
+    /* as a destination */
+    struct zovn_class_queues queues[ZOVN_CLASSES];
+    uint32_t classes; /* those with frames, as bits */
+    uint32_t class_turn; /* of those with weights */
+    bool blocked, stalled;
+    uint64_t blocked_since_ns, blocked_until_ns;
+};
+
+struct zovn_switch {
+    struct zovn_settings settings;
+    struct zovn_addresses addresses;
+    struct zovn_member *members[ZOVN_MOST_PORTS];
+    uint32_t end; /* of the members; there may be gaps */
+    uint32_t strict; /* classes without a weight, as bits */
+    uint64_t now_ns;
+};
+
+#endif

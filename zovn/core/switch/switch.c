@@ -1,0 +1,168 @@
+/* The step, and ports that come, stop and go. */
+#include "switch/switch.h"
+
+#include <stdlib.h>
+
+#include "switch/classify.h"
+#include "switch/outcome.h"
+#include "switch/parking.h"
+#include "switch/serve.h"
+
+enum { MOST_HEADS = 32768 };
+
+struct zovn_switch *zovn_switch_new(const struct zovn_settings *settings, const char **problem) {
+    *problem = zovn_settings_problem(settings);
+    struct zovn_switch *vswitch = *problem ? NULL : calloc(1, sizeof *vswitch);
+    if (!vswitch)
+        return NULL;
+    vswitch->settings = *settings;
+    for (uint32_t i = 0; i < ZOVN_CLASSES; i++)
+        vswitch->strict |= (uint32_t)!settings->classes[i].weight << i;
+    if (zovn_addresses_init(&vswitch->addresses, settings))
+        return vswitch;
+    *problem = "switch: no memory for it";
+    zovn_switch_free(vswitch);
+    return NULL;
+}
+
+void zovn_switch_free(struct zovn_switch *vswitch) {
+    for (uint32_t i = 0; i < ZOVN_MOST_PORTS; i++)
+        zovn_switch_remove(vswitch, i, NULL);
+    zovn_addresses_free(&vswitch->addresses);
+    free(vswitch);
+}
+
+static struct zovn_member *member_at(const struct zovn_switch *vswitch, uint32_t port) {
+    return port < ZOVN_MOST_PORTS ? vswitch->members[port] : NULL;
+}
+
+static void free_member(const struct zovn_switch *vswitch, struct zovn_member *member) {
+    zovn_parking_free(member, vswitch->settings.parked);
+    free(member->slots);
+    free(member);
+}
+
+static struct zovn_member *new_member(const struct zovn_switch *vswitch, struct zovn_port *port,
+                                      const struct zovn_port_settings *settings) {
+    struct zovn_member *member = calloc(1, sizeof *member);
+    if (!member)
+        return NULL;
+    member->port = port;
+    member->settings = *settings;
+    member->running = true;
+    member->slots = calloc(port->heads, sizeof *member->slots);
+    if (zovn_parking_init(member, vswitch->settings.parked) && member->slots)
+        return member;
+    free_member(vswitch, member);
+    return NULL;
+}
+
+int32_t zovn_switch_add(struct zovn_switch *vswitch, struct zovn_port *port,
+                        const struct zovn_port_settings *settings, const char **problem) {
+    uint32_t place = 0;
+    while (place < ZOVN_MOST_PORTS && vswitch->members[place])
+        place++;
+    *problem = zovn_port_problem(settings);
+    if (!*problem && (!port->heads || port->heads > MOST_HEADS))
+        *problem = "port: its ring has 1 to 32768 entries";
+    if (!*problem && place == ZOVN_MOST_PORTS)
+        *problem = "ports: there are 72 already";
+    if (*problem)
+        return -1;
+    vswitch->members[place] = new_member(vswitch, port, settings);
+    if (!vswitch->members[place]) {
+        *problem = "port: no memory for it";
+        return -1;
+    }
+    vswitch->end = place < vswitch->end ? vswitch->end : place + 1;
+    return (int32_t)place;
+}
+
+/* Nothing comes from it or goes to it any longer. */
+static void stop(struct zovn_switch *vswitch, uint32_t port, enum zovn_reason reason) {
+    struct zovn_member *member = vswitch->members[port];
+    member->running = false;
+    zovn_drop_from(vswitch, port, reason);
+    zovn_drop_to(vswitch, port, reason);
+    zovn_addresses_forget(&vswitch->addresses, port);
+    member->blocked = member->stalled = false;
+}
+
+static void publish_all(struct zovn_switch *vswitch) {
+    for (uint32_t i = 0; i < vswitch->end; i++)
+        if (vswitch->members[i])
+            vswitch->members[i]->port->calls->publish(vswitch->members[i]->port);
+}
+
+void zovn_switch_remove(struct zovn_switch *vswitch, uint32_t port, struct zovn_counters *last) {
+    struct zovn_member *member = member_at(vswitch, port);
+    if (!member)
+        return;
+    stop(vswitch, port, ZOVN_REMOVED);
+    publish_all(vswitch);
+    if (last)
+        *last = member->counters;
+    vswitch->members[port] = NULL;
+    member->port->calls->free(member->port);
+    free_member(vswitch, member);
+}
+
+static void stop_if_faulty(struct zovn_switch *vswitch, uint32_t port) {
+    if (vswitch->members[port]->port->fault && vswitch->members[port]->running)
+        stop(vswitch, port, ZOVN_STOPPED);
+}
+
+static uint32_t for_each(struct zovn_switch *vswitch,
+                         uint32_t (*call)(struct zovn_switch *, uint32_t)) {
+    uint32_t moved = 0;
+    for (uint32_t i = 0; i < vswitch->end; i++) {
+        if (!vswitch->members[i] || !vswitch->members[i]->running)
+            continue;
+        moved += call(vswitch, i);
+        stop_if_faulty(vswitch, i);
+    }
+    return moved;
+}
+
+static uint32_t serve_and_watch(struct zovn_switch *vswitch, uint32_t destination) {
+    uint32_t moved = zovn_serve(vswitch, destination);
+    zovn_watch(vswitch, destination);
+    return moved;
+}
+
+uint32_t zovn_switch_step(struct zovn_switch *vswitch, uint64_t now_ns) {
+    vswitch->now_ns = now_ns;
+    uint32_t moved = for_each(vswitch, zovn_classify);
+    moved += for_each(vswitch, serve_and_watch);
+    publish_all(vswitch);
+    zovn_addresses_sweep(&vswitch->addresses, now_ns);
+    return moved;
+}
+
+bool zovn_switch_fix(struct zovn_switch *vswitch, uint32_t port, uint16_t vlan,
+                     const uint8_t *address) {
+    return member_at(vswitch, port) && vlan && vlan <= ZOVN_MOST_VLAN &&
+           zovn_addresses_fix(&vswitch->addresses, vlan, address, port);
+}
+
+int32_t zovn_switch_find(const struct zovn_switch *vswitch, uint16_t vlan, const uint8_t *address) {
+    return zovn_addresses_find(&vswitch->addresses, vlan, address, vswitch->now_ns);
+}
+
+bool zovn_switch_counters(const struct zovn_switch *vswitch, uint32_t port,
+                          struct zovn_counters *counters) {
+    const struct zovn_member *member = member_at(vswitch, port);
+    if (member)
+        *counters = member->counters;
+    return member;
+}
+
+enum zovn_fault zovn_switch_fault(const struct zovn_switch *vswitch, uint32_t port) {
+    const struct zovn_member *member = member_at(vswitch, port);
+    return member ? member->port->fault : ZOVN_SOUND;
+}
+
+bool zovn_switch_stalled(const struct zovn_switch *vswitch, uint32_t port) {
+    const struct zovn_member *member = member_at(vswitch, port);
+    return member && member->stalled;
+}

@@ -1,0 +1,67 @@
+/* The switch: ports, and a step that moves frames between them without loss.
+ *
+ * Frames stay in their senders' rings until their destinations have room
+ * (docs/decisions/0082-frames-stay-in-the-senders-ring.md). Laws that hold between calls:
+ *
+ *  - in + copies = delivered + held + parked + drops, for the frames from each port;
+ *  - frames from one port to another in one class arrive in the order in which they were sent;
+ *  - a frame of a lossless class is never dropped because there is no room for it, unless its
+ *    destination took nothing for `stall_ns`;
+ *  - frames for one destination never wait for another destination, but for floods: a frame that
+ *    cannot be parked stays, and so does what its sender sent after it.
+ *
+ * A port that breaks the rules of its ring is stopped; no other is affected. No globals, no locks,
+ * no clock: one thread at a time, and time is a parameter in nanoseconds of any monotonic clock.
+ * Only `_new` and `_add` allocate. */
+#ifndef ZOVN_SWITCH_SWITCH_H
+#define ZOVN_SWITCH_SWITCH_H
+
+#include "ports/port.h"
+#include "switch/counters.h"
+#include "switch/settings.h"
+
+#pragma GCC visibility push(default)
+
+struct zovn_switch;
+
+/* Return a switch without ports; or NULL, with the problem in `*problem`. */
+struct zovn_switch *zovn_switch_new(const struct zovn_settings *settings, const char **problem);
+
+/* Remove all ports, and free them and the switch. */
+void zovn_switch_free(struct zovn_switch *vswitch);
+
+/* Add a port, which the switch owns from then on. Return its number; or -1, with the problem in
+ * `*problem`, and the port is the caller's. */
+int32_t zovn_switch_add(struct zovn_switch *vswitch, struct zovn_port *port,
+                        const struct zovn_port_settings *settings, const char **problem);
+
+/* Remove a port and free it. Its sender gets back what it offered; what comes from it and waits
+ * for it is dropped. `last`, which may be NULL, gets its counters. */
+void zovn_switch_remove(struct zovn_switch *vswitch, uint32_t port, struct zovn_counters *last);
+
+/* Take new frames of all ports, serve all destinations, then publish and notify. Return how many
+ * frames were taken, delivered or dropped: after 0 nothing changes until a peer or time does. */
+uint32_t zovn_switch_step(struct zovn_switch *vswitch, uint64_t now_ns);
+
+/* Make an address static; return whether the port exists and has room for it. */
+bool zovn_switch_fix(struct zovn_switch *vswitch, uint32_t port, uint16_t vlan,
+                     const uint8_t *address);
+
+/* Return the port behind which an address is known, or -1. */
+int32_t zovn_switch_find(const struct zovn_switch *vswitch, uint16_t vlan, const uint8_t *address);
+
+/* Return whether the port exists, with its counters. */
+bool zovn_switch_counters(const struct zovn_switch *vswitch, uint32_t port,
+                          struct zovn_counters *counters);
+
+/* Return why a port was stopped; ZOVN_SOUND if it was not. */
+enum zovn_fault zovn_switch_fault(const struct zovn_switch *vswitch, uint32_t port);
+
+/* Return whether a port is treated as lossy now, since it takes nothing. */
+bool zovn_switch_stalled(const struct zovn_switch *vswitch, uint32_t port);
+
+/* Check all counters against all queues; return what does not hold, or NULL. For tests: slow. */
+const char *zovn_switch_check(const struct zovn_switch *vswitch);
+
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,26 @@
+"""The tree of typed errors; each carries its data and says what to do.
+
+ZovnError
+├── CoreError      the compiled core is not built, or not the expected version
+└── SettingsError  a setting of the switch, or of a port, that cannot be used
+"""
+
+
+class ZovnError(Exception):
+    """The root: every error that zovn raises on purpose."""
+
+
+class CoreError(ZovnError):
+    """The compiled core is not built, or not the expected version."""
+
+    def __init__(self, what: str, problem: str, fix: str = "") -> None:
+        self.what, self.problem, self.fix = what, problem, fix
+        super().__init__(f"{what}: {problem}" + (f" ({fix})" if fix else ""))
+
+
+class SettingsError(ZovnError):
+    """A setting that cannot be used: which one, and what is allowed."""
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        super().__init__(problem)

@@ -1,0 +1,172 @@
+"""The functions and structures of the compiled switch (zovn/core), for ctypes."""
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import ClassVar, Final
+
+from zovn.core_files import FIX
+from zovn.errors import CoreError
+
+CLASSES: Final = 8
+MOST_PORTS: Final = 72
+MOST_BYTES: Final = 65535 + 18
+MOST_REGIONS: Final = 64
+REASONS: Final = (
+    *("congestion", "stalled", "malformed", "too_long", "no_destination", "reserved", "vlan"),
+    *("offload", "stopped", "removed"),
+)
+"""Why frames are dropped, in the order of enum zovn_reason."""
+FAULTS: Final = ("sound", "avail_jump", "head_range", "head_twice")
+"""Why a port is stopped, in the order of enum zovn_fault."""
+
+_U8, _U16, _U32, _U64 = ctypes.c_uint8, ctypes.c_uint16, ctypes.c_uint32, ctypes.c_uint64
+
+
+class RawClass(ctypes.Structure):
+    """struct zovn_class_settings."""
+
+    _fields_: ClassVar = [("limit_bytes", _U64), ("mark_bytes", _U64), ("weight", _U32)]
+
+
+class RawSettings(ctypes.Structure):
+    """struct zovn_settings."""
+
+    _fields_: ClassVar = [
+        ("classes", RawClass * CLASSES),
+        ("class_of_priority", _U8 * 8),
+        ("class_of_dscp", _U8 * 64),
+        ("stall_ns", _U64),
+        ("age_ns", _U64),
+        ("seed", _U64),
+        ("addresses", _U32),
+        ("parked", _U32),
+    ]
+
+
+class RawPortSettings(ctypes.Structure):
+    """struct zovn_port_settings."""
+
+    _fields_: ClassVar = [
+        ("vlans", _U64 * 64),
+        ("vlan", _U16),
+        ("trunk", _U8),
+        ("trust", _U8),
+        ("klass", _U8),
+    ]
+
+
+class RawCounters(ctypes.Structure):
+    """struct zovn_counters."""
+
+    _fields_: ClassVar = [
+        *((name, _U64) for name in ("into", "in_bytes", "copies", "delivered", "held", "parked")),
+        ("drops", _U64 * len(REASONS)),
+        *((name, _U64) for name in ("out", "out_bytes", "marked", "waiting", "waiting_bytes")),
+        *((name, _U64) for name in ("blocked_ns", "longest_ns", "stalls", "moves", "not_learned")),
+    ]
+
+
+class RawOffload(ctypes.Structure):
+    """struct zovn_offload."""
+
+    _fields_: ClassVar = [
+        ("flags", _U8),
+        ("kind", _U8),
+        ("header_bytes", _U16),
+        ("segment_bytes", _U16),
+        ("checksum_start", _U16),
+        ("checksum_offset", _U16),
+    ]
+
+
+class RawRegion(ctypes.Structure):
+    """struct zovn_region."""
+
+    _fields_: ClassVar = [("address", _U64), ("bytes", _U64), ("base", ctypes.c_void_p)]
+
+
+class RawMemory(ctypes.Structure):
+    """struct zovn_memory."""
+
+    _fields_: ClassVar = [("count", _U32), ("regions", RawRegion * MOST_REGIONS)]
+
+
+class RawRing(ctypes.Structure):
+    """struct zovn_split_ring."""
+
+    _fields_: ClassVar = [
+        ("descriptors", ctypes.c_void_p),
+        ("avail", ctypes.c_void_p),
+        ("used", ctypes.c_void_p),
+        ("memory", ctypes.POINTER(RawMemory)),
+        ("size", _U32),
+        ("event_index", ctypes.c_bool),
+        ("indirect", ctypes.c_bool),
+        ("next_avail", _U16),
+        ("next_used", _U16),
+        ("published", _U16),
+        ("fault", ctypes.c_int),
+    ]
+
+
+NOTIFY: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_bool)
+
+
+class RawRingSettings(ctypes.Structure):
+    """struct zovn_ring_settings."""
+
+    _fields_: ClassVar = [
+        ("transmit", RawRing),
+        ("receive", RawRing),
+        ("mergeable", ctypes.c_bool),
+        ("version_1", ctypes.c_bool),
+        ("sends", _U32),
+        ("takes", _U32),
+        ("notify", NOTIFY),
+        ("context", ctypes.c_void_p),
+    ]
+
+
+_P, _BOOL = ctypes.c_void_p, ctypes.c_bool
+_PROBLEM = ctypes.POINTER(ctypes.c_char_p)
+_CALLS: Final[Mapping[str, tuple[object, Sequence[object]]]] = {
+    "settings_default": (None, [ctypes.POINTER(RawSettings)]),
+    "switch_new": (_P, [ctypes.POINTER(RawSettings), _PROBLEM]),
+    "switch_free": (None, [_P]),
+    "switch_add": (ctypes.c_int32, [_P, _P, ctypes.POINTER(RawPortSettings), _PROBLEM]),
+    "switch_remove": (None, [_P, _U32, ctypes.POINTER(RawCounters)]),
+    "switch_step": (_U32, [_P, _U64]),
+    "switch_fix": (_BOOL, [_P, _U32, _U16, ctypes.c_char_p]),
+    "switch_find": (ctypes.c_int32, [_P, _U16, ctypes.c_char_p]),
+    "switch_counters": (_BOOL, [_P, _U32, ctypes.POINTER(RawCounters)]),
+    "switch_fault": (ctypes.c_int, [_P, _U32]),
+    "switch_stalled": (_BOOL, [_P, _U32]),
+    "switch_check": (ctypes.c_char_p, [_P]),
+    "memory_port_new": (_P, [_U32, _U32]),
+    "memory_port_offloads": (None, [_P, _U32, _U32]),
+    "memory_port_send": (_BOOL, [_P, ctypes.c_char_p, _U32, ctypes.POINTER(RawOffload)]),
+    "memory_port_receive": (_U32, [_P, _P, ctypes.POINTER(RawOffload)]),
+    "memory_port_free_heads": (_U32, [_P]),
+    "memory_port_notifications": (_U64, [_P]),
+    "ring_port_new": (_P, [ctypes.POINTER(RawRingSettings)]),
+    "ring_port_ask": (None, [_P, _BOOL]),
+    "ring_port_bad_buffers": (_U64, [_P]),
+}
+
+
+@cache
+def loaded(path: str) -> ctypes.CDLL:
+    """Load the library and declare its functions' types.
+
+    Raises:
+        CoreError: it cannot be loaded, or lacks a function.
+    """
+    try:
+        library = ctypes.CDLL(path)
+        for name, (result, arguments) in _CALLS.items():
+            function = getattr(library, f"zovn_{name}")
+            function.restype, function.argtypes = result, arguments
+    except (OSError, AttributeError) as error:
+        raise CoreError(path, f"not the switch that is expected: {error}", FIX) from error
+    return library
