@@ -20,9 +20,10 @@ demo-xco: .venv/.demo core
 demo-gcc: .venv/.demo core
 	$(BIN)/python -m benchmarks.demo.gcc
 
-# The compiled parts of xco, if there is a compiler; else it reports what is missing.
+# The compiled parts of xco and zovn, if there is a compiler; else it reports what is missing.
 core:
 	sh scripts/setup-xco.sh
+	sh scripts/setup-zovn-simulate.sh
 
 # The BPF program of shields and limits, if there is clang; else there are no shields.
 shield:
@@ -115,4 +116,4 @@ lock:
 	$(LOCK) --group pyproject.toml:setup --output-file requirements-uv.lock
 
 clean:
-	rm -rf .venv build dist xco/core/build xtc/shield/shield.bpf.o
+	rm -rf .venv build dist xco/core/build zovn/core/simulate/build xtc/shield/shield.bpf.o

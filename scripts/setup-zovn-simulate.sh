@@ -1,0 +1,38 @@
+#!/bin/sh
+# Builds the simulator of zovn (zovn/core/simulate); as root it first installs missing Debian
+# packages. If it may not or cannot, it reports what is missing and exits with 0.
+set -eu
+cd "$(dirname "$0")/.."
+PACKAGES="gcc libc6-dev make"
+
+say() { echo "setup-zovn-simulate: $*" >&2; }
+
+give_up() {
+    say "$*; the simulator is not built, and what needs it cannot run"
+    exit 0
+}
+
+# Whether a program can be compiled here, regardless of packages.
+compiles() {
+    command -v make >/dev/null && command -v "${CC:-cc}" >/dev/null &&
+        echo '#include <stdio.h>
+int main(void) { return puts("") < 0; }' | "${CC:-cc}" -x c -o /dev/null - 2>/dev/null
+}
+
+# Without recommended packages: no service of this machine is set up or started.
+install_packages() {
+    say "installing $PACKAGES"
+    apt-get -qq -o DPkg::Lock::Timeout=300 update >/dev/null || say "apt's lists are as old as they are"
+    # shellcheck disable=SC2086  # a list of words
+    DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 \
+        install -y --no-install-recommends $PACKAGES >/dev/null
+}
+
+if ! compiles; then
+    command -v apt-get >/dev/null || give_up "no compiler or make"
+    [ "$(id -u)" -eq 0 ] || give_up "not root, and one of these is missing: $PACKAGES"
+    install_packages || give_up "apt could not install $PACKAGES"
+fi
+# A mistake in the simulator must fail, not skip.
+MAKEFLAGS='' make -s -C zovn/core/simulate  # independent of a calling make's jobs
+say "ready"

@@ -1,0 +1,1 @@
+"""The lossless virtual switch, and its overlay between hosts."""
