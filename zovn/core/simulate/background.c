@@ -5,7 +5,6 @@
 #include "memory.h"
 
 #define HEADERS 28  // IP and UDP
-#define IN_SOCKET 8 // datagrams that wait in the VM: send() blocks above that
 
 // Flow sizes in bytes and the share of flows up to each: web search (DCTCP, 2010). Between two
 // points the logarithm is uniform.
@@ -58,8 +57,9 @@ static void send_datagram(struct background *b, uint32_t vm) {
     topology_send(b->topology, b->network, index);
 }
 
+// As many datagrams wait in the VM as its socket takes: send() blocks above that.
 static void fill_socket(struct background *b, uint32_t vm) {
-    for (int at = 0; at < IN_SOCKET && b->vms[vm].remaining > 0; at++)
+    for (int64_t at = 0; at < b->config->socket && b->vms[vm].remaining > 0; at++)
         send_datagram(b, vm);
 }
 

@@ -48,6 +48,7 @@ static const struct key KEYS[] = {
     KEY(queries, 0, 1000000),
     KEY(interval_ps, 1, TIME_MOST),
     KEY(gap_ps, 0, TIME_MOST),
+    KEY(socket, 1, 1000000000),
     KEY(seed, 0, INT64_MAX),
     KEY(limit_ps, 1, TIME_MOST),
 };

@@ -26,7 +26,7 @@ struct config {
     int64_t tcp, window, initial_window, restart_idle;
     int64_t rto_min_ps, rto_slop_ps, delayed_ack_ps;
     // Traffic.
-    int64_t queries, interval_ps, gap_ps, seed, limit_ps;
+    int64_t queries, interval_ps, gap_ps, socket, seed, limit_ps;
     struct flow *flows;
     uint32_t flow_count;
 };

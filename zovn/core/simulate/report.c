@@ -21,14 +21,12 @@ static void write_times(FILE *file, const char *name, const int64_t *times, uint
     fputs("],\n", file);
 }
 
-static void write_queries(const struct queries *q, FILE *file) {
+// A query that still runs counts with the time that it has taken so far.
+static void write_queries(const struct queries *q, int64_t now_ps, FILE *file) {
     fputs("\"query_ps\": [", file);
-    const char *between = "";
     for (uint32_t at = 0; at < q->arrived; at++) {
-        if (q->all[at].done_ps < 0)
-            continue;
-        fprintf(file, "%s%" PRId64, between, q->all[at].done_ps - q->all[at].arrived_ps);
-        between = ", ";
+        int64_t end = q->all[at].done_ps < 0 ? now_ps : q->all[at].done_ps;
+        fprintf(file, "%s%" PRId64, at ? ", " : "", end - q->all[at].arrived_ps);
     }
     fprintf(file, "],\n\"unfinished\": %u,\n", q->count - q->done);
 }
@@ -70,7 +68,7 @@ static void write_tcp(const struct tcp_counts *c, FILE *file) {
 void report_write(const struct simulation *s, FILE *file) {
     const struct background *b = &s->background;
     fputs("{\n", file);
-    write_queries(&s->queries, file);
+    write_queries(&s->queries, s->network.events.now_ps, file);
     write_times(file, "flow_ps", s->flows.done_ps, s->config.flow_count);
     write_drops(&s->network.drops, file);
     write_links(&s->network, file);
