@@ -54,8 +54,8 @@ def simulate(
     vm_rate: Annotated[str, typer.Option(help="Rate of a VM's virtual link.")] = "40Gb/s",
     uplinks: Annotated[int, typer.Option(help="Uplinks of each chassis.")] = 16,
     rto_min: Annotated[str, typer.Option(help="Least retransmission timeout.")] = "30ms",
-    rto_slop: Annotated[str, typer.Option(help="Added to each retransmission timeout.")] = "200ms",
-    delayed_ack: Annotated[str, typer.Option(help="Longest delay of acknowledgements.")] = "100ms",
+    rto_slop: Annotated[str, typer.Option(help="Added to each retransmission timeout.")] = "0ms",
+    delayed_ack: Annotated[str, typer.Option(help="Longest delay of acknowledgements.")] = "10ms",
     initial_window: Annotated[int, typer.Option(help="Segments of an unused connection.")] = 16,
     blocking: Annotated[
         bool, typer.Option("--blocking", help="Head-of-line blocking in the VM, as in zVALE.")

@@ -12,9 +12,9 @@ Load = Literal["none", "light", "heavy"]
 
 MODES: Final[tuple[Mode, ...]] = get_args(Mode)
 ALGORITHMS: Final[tuple[Algorithm, ...]] = get_args(Algorithm)
-LOADS: Final[dict[Load, float]] = {"none": 0.0, "light": 0.1, "heavy": 0.4}
+LOADS: Final[dict[Load, float]] = {"none": 0.0, "light": 0.05, "heavy": 0.4}
 """Background that each server offers, as a share of its link; the paper gives no numbers."""
-MEAN_FLOW: Final = 2_065_000
+MEAN_FLOW: Final = 2_425_000
 """Bytes of a mean background flow, of the distribution in zovn/core/simulate/background.c."""
 LONGEST: Final = 3600.0
 """Seconds that any time in a scenario may have."""
@@ -61,7 +61,7 @@ class Buffers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tcp:
-    """TCP as in FreeBSD 9; windows in segments."""
+    """TCP as in FreeBSD 9, with shorter timers (decision 0083); windows in segments."""
 
     algorithm: Algorithm = "newreno"
     window: int = 46
@@ -71,9 +71,10 @@ class Tcp:
     restart_idle: bool = False
     """Return to the initial window after an idle time (RFC 5681)."""
     rto_min_s: float = 0.03
-    rto_slop_s: float = 0.2
-    """Added to each retransmission timeout."""
-    delayed_ack_s: float = 0.1
+    rto_slop_s: float = 0.0
+    """Added to each retransmission timeout; FreeBSD 9: 0.2."""
+    delayed_ack_s: float = 0.01
+    """FreeBSD 9: 0.1, which is longer than the timeout without its slop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
