@@ -30,7 +30,8 @@ class RawResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     background_flows: int
     datagrams_sent: int
     datagrams_received: int
-    datagram_bytes: int
+    background_bytes: int
+    background_ps: int
     left: int
     events: int
     end_ps: int
@@ -91,7 +92,7 @@ class Result:
     datagrams_sent: int
     datagrams_received: int
     background_bps: float
-    """Payload that arrived of the background."""
+    """Payload of the background that arrived while queries ran."""
     left: int
     """Packets that were in the network at the end."""
     events: int
@@ -131,7 +132,7 @@ def result_of(scenario: Scenario, raw: RawResult) -> Result:
         background_flows=raw.background_flows,
         datagrams_sent=raw.datagrams_sent,
         datagrams_received=raw.datagrams_received,
-        background_bps=raw.datagram_bytes * 8e12 / raw.end_ps if raw.end_ps else 0.0,
+        background_bps=raw.background_bytes * 8e12 / max(1, raw.background_ps),
         left=raw.left,
         events=raw.events,
         simulated_s=raw.end_ps / 1e12,

@@ -111,6 +111,8 @@ void background_received(struct background *b, uint32_t index) {
 
 void background_stop(struct background *b) {
     b->stopped = true;
+    b->stopped_ps = b->network->events.now_ps;
+    b->bytes_when_stopped = b->received_bytes;
     for (uint32_t vm = 0; vm < b->topology->hosts * b->topology->vms; vm++)
         b->vms[vm].remaining = 0;
 }

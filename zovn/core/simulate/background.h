@@ -22,6 +22,8 @@ struct background {
     struct sender_vm *vms;
     bool stopped;
     uint64_t flows, sent, received, received_bytes;
+    int64_t stopped_ps;         // when it was stopped
+    uint64_t bytes_when_stopped; // received until then
 };
 
 void background_start(struct background *background);

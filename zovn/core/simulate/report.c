@@ -65,18 +65,25 @@ static void write_tcp(const struct tcp_counts *c, FILE *file) {
             c->sent, c->received, c->retransmitted, c->timeouts, c->recoveries, c->reordered);
 }
 
+// Its rate is that while queries ran: later it only empties its sockets.
+static void write_background(const struct background *b, int64_t now_ps, FILE *file) {
+    fprintf(file,
+            "\"background_flows\": %" PRIu64 ", \"datagrams_sent\": %" PRIu64
+            ",\n\"datagrams_received\": %" PRIu64 ",\n",
+            b->flows, b->sent, b->received);
+    fprintf(file, "\"background_bytes\": %" PRIu64 ", \"background_ps\": %" PRId64 ",\n",
+            b->stopped ? b->bytes_when_stopped : b->received_bytes,
+            b->stopped ? b->stopped_ps : now_ps);
+}
+
 void report_write(const struct simulation *s, FILE *file) {
-    const struct background *b = &s->background;
     fputs("{\n", file);
     write_queries(&s->queries, s->network.events.now_ps, file);
     write_times(file, "flow_ps", s->flows.done_ps, s->config.flow_count);
     write_drops(&s->network.drops, file);
     write_links(&s->network, file);
     write_tcp(&s->tcp.counts, file);
-    fprintf(file,
-            "\"background_flows\": %" PRIu64 ", \"datagrams_sent\": %" PRIu64
-            ",\n\"datagrams_received\": %" PRIu64 ", \"datagram_bytes\": %" PRIu64 ",\n",
-            b->flows, b->sent, b->received, b->received_bytes);
+    write_background(&s->background, s->network.events.now_ps, file);
     fprintf(file, "\"left\": %u, \"events\": %" PRIu64 ", \"end_ps\": %" PRId64 "\n}\n",
             s->network.packets.used, s->handled, s->network.events.now_ps);
 }
