@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -19,7 +18,17 @@ from zovn.simulate.errors import EngineError
 from zovn.simulate.matrix import WHOLE, Cell, cells, figure_12, run_all
 from zovn.simulate.plot import plot_results
 from zovn.simulate.results import Result
-from zovn.simulate.scenario import ALGORITHMS, LOADS, MODES, Buffers, Fabric, Scenario, Tcp
+from zovn.simulate.scenario import (
+    ALGORITHMS,
+    LOADS,
+    MODES,
+    Background,
+    Buffers,
+    Fabric,
+    Queries,
+    Scenario,
+    Tcp,
+)
 from zovn.simulate.table import summary
 
 Choice = TypeVar("Choice", bound=str)
@@ -69,9 +78,7 @@ def simulate(
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Simulate partition-aggregate on 256 servers: completion times, drops and timeouts."""
-    base = Scenario()
-    base = replace(
-        base,
+    base = Scenario(
         fabric=Fabric(vm_bps=parse_bit_rate(vm_rate, field="--vm-rate"), aggregations=uplinks),
         buffers=Buffers(virtual_queue=queue, port=buffer, blocking=blocking),
         tcp=Tcp(
@@ -80,14 +87,13 @@ def simulate(
             rto_slop_s=parse_duration(rto_slop, field="--rto-slop"),
             delayed_ack_s=parse_duration(delayed_ack, field="--delayed-ack"),
         ),
-        queries=replace(
-            base.queries,
+        queries=Queries(
             count=QUICK if quick else queries,
             interval_s=parse_duration(interval, field="--interval"),
             request=request,
             reply=reply,
         ),
-        background=replace(base.background, socket=socket),
+        background=Background(socket=socket),
         seed=seed,
         limit_s=parse_duration(limit, field="--limit"),
     )

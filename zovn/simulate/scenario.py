@@ -1,6 +1,6 @@
 """Input of a simulated run. Times are in seconds, sizes in bytes, rates in bits/s."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Final, Literal, get_args
 
 from common.errors import ConfigError
@@ -126,7 +126,7 @@ class Scenario:
     flows: tuple[Flow, ...] = ()
     classes: int = 0
     """0: as many as the background and the flows use."""
-    seed: int = field(default=1)
+    seed: int = 1
     limit_s: float = 60.0
     """Simulated time after which the run ends; what is not complete then is reported."""
 

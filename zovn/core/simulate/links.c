@@ -97,7 +97,7 @@ static void set_receiver(const struct config *c, struct link *link) {
     link->arrival = arrival_of(c, link->place);
     link->capacity_in_packets = link->place == VM_TO_HOST;
     link->capacity = link->capacity_in_packets ? c->virtual_queue : c->buffer / c->classes;
-    if (link->capacity_in_packets == false)
+    if (!link->capacity_in_packets)
         // A frame of the other direction may have to end first.
         link->pause_delay_ps =
             c->hop_ps + (c->mtu + c->overlay + GAP + PAUSE_FRAME) * c->link_ps_per_byte;

@@ -13,8 +13,8 @@ static void advance(struct endpoint *e) {
 static void deliver(struct tcp *tcp, uint32_t endpoint) {
     struct endpoint *e = &tcp->endpoints[endpoint];
     const struct endpoint *peer = &tcp->endpoints[endpoint ^ 1];
-    while (e->expected / peer->segments > e->delivered)
-        tcp->on_message(tcp->application, endpoint, e->delivered++);
+    for (; e->expected / peer->segments > e->delivered; e->delivered++)
+        tcp->on_message(tcp->application, endpoint);
 }
 
 static void delay_ack(struct tcp *tcp, uint32_t endpoint) {

@@ -7,9 +7,8 @@
 #include "sender.h"
 #include "simulation.h"
 
-static void on_message(void *application, uint32_t endpoint, uint32_t message) {
+static void on_message(void *application, uint32_t endpoint) {
     struct simulation *s = application;
-    (void)message;
     if (endpoint < s->flows.first_endpoint)
         queries_on_message(&s->queries, endpoint);
     else

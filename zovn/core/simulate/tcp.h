@@ -43,7 +43,7 @@ struct tcp {
     struct network *network;
     struct endpoint *endpoints; // the two of a connection are 2n and 2n + 1
     struct tcp_counts counts;
-    void (*on_message)(void *application, uint32_t endpoint, uint32_t message);
+    void (*on_message)(void *application, uint32_t endpoint);
     void *application;
 };
 
