@@ -1,6 +1,7 @@
 """python -m zovn.simulate: what is typed is what is run, and mistakes are named."""
 
 import json
+import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +28,8 @@ from zovn.simulate.scenario import (
 )
 from zovn.simulate.table import background_of, gain, rows_of, summary
 
-FOLDER = Path(__file__).parents[3] / "zovn" / "core" / "simulate"
+ROOT = Path(__file__).parents[3]
+FOLDER = ROOT / "zovn" / "core" / "simulate"
 APP = typer.Typer()
 APP.command()(simulate)
 
@@ -159,3 +161,18 @@ def test_what_a_failing_engine_says_is_raised(
     monkeypatch.setenv(VARIABLE, str(engine))
     with pytest.raises(EngineError, match="zovn-simulate: no memory"):
         run(TINY)
+
+
+def test_the_reference_explains_every_option_with_its_default() -> None:
+    page = (ROOT / "docs" / "reference" / "zovn-simulate.md").read_text()
+    rows = dict(re.findall(r"^\| (`--.+?) \| (.*?) \|", page, re.MULTILINE))
+    shown = {name.strip("` "): value for names, value in rows.items() for name in names.split(",")}
+    options = {
+        option.opts[0]: option.default
+        for option in typer.main.get_command(APP).params
+        if option.opts[0].startswith("--") and option.name != "install_completion"
+    }
+    assert {name for name in options if name not in shown} == {"--show-completion"}
+    for name, default in options.items():
+        if isinstance(default, str) or (isinstance(default, int) and default > 1):
+            assert str(default) in shown[name].replace(",", "")
