@@ -101,6 +101,14 @@ def test_flows_share_a_lossless_link_fairly(algorithm: Algorithm) -> None:
     assert 20_000_000 * 8 / max(ends) / (10e9 * 1394 / 1520) > 0.95
 
 
+def test_what_a_full_port_drops_of_long_flows_is_sent_once_more() -> None:
+    flows = [Flow(source=(1 + at, 0), destination=(0, 0), size=20_000_000) for at in range(4)]
+    result = run(of_flows(*flows))
+    assert (result.timeouts, result.retransmitted) == (0, result.drops)
+    assert result.recoveries > 0
+    assert 80_000_000 * 8 / last(result) / (10e9 * 1394 / 1520) > 0.98
+
+
 @pytest.mark.parametrize("mode", ["LL", "ZL"])
 def test_incast_on_a_shallow_port_times_out(mode: Mode) -> None:
     result = incast(mode)
@@ -209,6 +217,15 @@ def test_every_query_is_answered(mode: Mode) -> None:
     result = run(small_queries(3, mode))
     assert (result.unfinished, len(result.query_ms), result.left) == (0, 10, 0)
     assert result.segments_sent == result.segments_received + result.drops
+
+
+def test_a_query_on_an_idle_network_takes_two_bursts_and_the_replies() -> None:
+    message_ms = (20_000 + 15 * (52 + 74)) * 8 / 10e9 * 1e3
+    way_ms = 10e-3 + 6 * 1e-3 + 5 * 1520 * 8 / 10e9 * 1e3
+    scenario = replace(small_queries(1, "ZZ"), queries=Queries(count=1))
+    (time_ms,) = run(scenario).query_ms
+    # Of four messages in a burst, one may stay within the server.
+    assert 2 * 3 * message_ms < time_ms < 2 * 4 * message_ms + 2 * message_ms + 4 * way_ms
 
 
 def test_a_query_sends_a_request_and_a_reply_to_each_tier() -> None:
