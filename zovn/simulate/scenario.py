@@ -204,8 +204,11 @@ def _check(name: str, value: object) -> None:
     if name not in BOUNDS:
         return
     least, most = BOUNDS[name]
-    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
-        raise ConfigError(name, f"{value}", f"a number from {least:g} to {most:g}")
+    fraction = name.endswith(("_s", "_bps", "load"))
+    right = type(value) is int or (fraction and type(value) is float)
+    if not (right and isinstance(value, int | float) and least <= value <= most):
+        kind = "a number" if fraction else "a whole number"
+        raise ConfigError(name, f"{value}", f"{kind} from {least:g} to {most:g}")
 
 
 def _choice(name: str, value: object, choices: tuple[str, ...]) -> None:

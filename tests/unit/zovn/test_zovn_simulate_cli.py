@@ -116,6 +116,7 @@ def test_a_plot_is_a_file(tmp_path: Path) -> None:
         ({"buffers": Buffers(port=9_000), "mode": "LZ"}, "buffers.port"),
         ({"buffers": Buffers(virtual_queue=True)}, "buffers.virtual_queue"),
         ({"tcp": Tcp(window=65)}, "tcp.window"),
+        ({"tcp": Tcp(window=4.5)}, "tcp.window"),  # type: ignore[arg-type]
         ({"tcp": Tcp(algorithm="bbr")}, "tcp.algorithm"),  # type: ignore[arg-type]
         ({"queries": Queries(interval_s=float("nan"))}, "queries.interval_s"),
         ({"background": Background(load=-1)}, "background.load"),
