@@ -117,4 +117,4 @@ lock:
 	$(LOCK) --group pyproject.toml:setup --output-file requirements-uv.lock
 
 clean:
-	rm -rf .venv build dist xco/core/build zovn/core/build xtc/shield/shield.bpf.o
+	rm -rf .venv build dist xco/core/build zovn/core/build zovn/core/simulate/build xtc/shield/shield.bpf.o

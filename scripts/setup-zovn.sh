@@ -33,5 +33,7 @@ if ! compiles; then
     install_packages || give_up "apt could not install $PACKAGES"
 fi
 # A mistake in the core must fail, not skip.
-MAKEFLAGS='' make -s -C zovn/core  # independent of a calling make's jobs
+for part in zovn/core zovn/core/simulate; do
+    MAKEFLAGS='' make -s -C "$part"  # independent of a calling make's jobs
+done
 say "ready"

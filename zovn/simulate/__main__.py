@@ -1,0 +1,5 @@
+"""python -m zovn.simulate."""
+
+from zovn.simulate.cli import main
+
+main()
