@@ -60,6 +60,15 @@ class BlocksRead(Total, frozen=True):
     samples_lost: int
 
 
+class Queried(Total, frozen=True):
+    """Report of an aggregator; warm-up queries do not count."""
+
+    queries: int
+    """Complete: the last byte of the last worker has arrived."""
+    query_ns: tuple[int, ...]
+    """Durations, from arrival on, of the queries completed since the previous report."""
+
+
 class StreamSent(Total, frozen=True):
     """Report of a source of TCP streams."""
 
