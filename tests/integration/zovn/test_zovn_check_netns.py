@@ -13,6 +13,9 @@ import msgspec
 import pytest
 
 from lab.system import namespaces
+from zovn.check.demand import demand
+from zovn.check.facts import Facts, Socket
+from zovn.check.sockets import read_settings
 
 pytestmark = [
     pytest.mark.root,
@@ -123,6 +126,31 @@ def test_what_is_found_loses_and_what_is_fixed_does_not() -> None:
     second = check()[1]
     assert findings(second, "queue") == []
     assert second["counters"]["udp_send_buffer_errors"] == lost
+
+
+def stops() -> bool:
+    """Send the smallest datagrams without waiting; return whether the socket stops the sender."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        sender.connect(("10.9.0.2", 9))
+        for _ in range(4 * DATAGRAMS):
+            try:
+                sender.send(b"", socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return True
+    return False
+
+
+@pytest.mark.usefixtures("ends")
+@pytest.mark.parametrize(("share", "loses"), [(1.0, False), (0.8, True)])
+def test_a_socket_holds_nearly_what_the_check_says(share: float, *, loses: bool) -> None:
+    inside("tc qdisc replace dev e0 root handle 1: tbf rate 100kbit burst 2k limit 9000")
+    buffer = namespaces.inside(NAME, read_settings).send_default
+    one = Socket(protocol="udp", send_buffer=buffer, receive_buffer=0)
+    needed = demand(Facts(kernel=(6, 18), sockets=(one,)), 1).packets
+    inside(f"tc qdisc replace dev e0 parent 1:1 pfifo limit {int(needed * share)}")
+    assert namespaces.inside(NAME, stops) is not loses
+    (interface,) = check()[1]["interfaces"]
+    assert (sum(queue["drops"] for queue in interface["qdiscs"]) > 0) == loses
 
 
 @pytest.mark.usefixtures("ends")
