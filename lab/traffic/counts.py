@@ -131,6 +131,34 @@ class Delayed(Report, frozen=True):
     """How much later than intended a packet was at most; a busy machine is late."""
 
 
+class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Counts of one direction of a wire."""
+
+    packets: int
+    """Passed."""
+    bytes: int
+    """Of their frames, without checksums."""
+    dropped: int
+    """The buffer was full."""
+    refused: int
+    """The other interface did not take them."""
+    missed: int
+    """The wire was too slow for them; no other count includes them."""
+    latest_ns: int
+    """How much later than intended a packet was at most; a busy machine is late."""
+    paused: tuple[int, ...]
+    """PFC frames by class that pause it."""
+    resumed: tuple[int, ...]
+    """PFC frames by class that resume it."""
+
+
+class Wired(Report, frozen=True):
+    """Report of a wire."""
+
+    lines: dict[str, Line]
+    """By the interface that the frames come from."""
+
+
 Counted = TypeVar("Counted", Total, BySource)
 
 
