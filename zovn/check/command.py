@@ -12,7 +12,7 @@ from common.output import counted, fitting_console, print_json
 from common.printable import printable, say
 from zovn.check.demand import SOCKETS, demand
 from zovn.check.facts import Facts, Interface
-from zovn.check.judge import Finding, judge
+from zovn.check.judge import Finding, judge, placed
 from zovn.check.queues import leaves, limit_of
 from zovn.check.read import read_facts
 
@@ -31,7 +31,7 @@ def check(
     Run it in a guest or container, or from the host with --netns. It changes nothing.
     """
     facts = read_facts(netns)
-    findings = judge(facts, sockets)
+    findings = [placed(finding, netns) for finding in judge(facts, sockets)]
     if json:
         print_json(_document(facts, findings, sockets))
     else:

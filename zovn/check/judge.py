@@ -1,6 +1,7 @@
 """Where an endpoint can lose packets, and what prevents it: a pure function of its facts."""
 
 from collections.abc import Iterator
+from shlex import quote
 from typing import Final, Literal
 
 import msgspec
@@ -58,6 +59,17 @@ def judge(facts: Facts, expected: int = SOCKETS) -> list[Finding]:
     return list(dict.fromkeys([*found, *_receive_buffers(facts), *_forwarding(facts)]))
 
 
+def placed(finding: Finding, namespace: str | None) -> Finding:
+    """Return a finding whose command works on the host, for a named namespace.
+
+    Receive buffers are settings of the host anyway.
+    """
+    if namespace is None or not finding.fix or finding.check == "receive-buffer":
+        return finding
+    fix = f"ip netns exec {quote(namespace)} {finding.fix}"
+    return msgspec.structs.replace(finding, fix=fix)
+
+
 def _interface(facts: Facts, interface: Interface, needed: Demand) -> Iterator[Finding]:
     if interface.kind in PASS_ON:
         return
@@ -111,11 +123,11 @@ def _veth(facts: Facts, interface: Interface) -> Iterator[Finding]:
         yield Finding(where=name, check="driver", problem=problem)
     if offloads.tx_checksum or offloads.tso:
         problem = "tx or tso is on: packets bypass the ring, or arrive at the switch unfinished"
-        fix = f"ethtool -K {name} tx off tso off"
+        fix = f"ethtool -K {quote(name)} tx off tso off"
         yield Finding(where=name, check="offload", problem=problem, fix=fix)
     if offloads.gro is False:
         problem = "gro is off: packets arrive through the CPU's backlog, which drops when full"
-        fix = f"ethtool -K {name} gro on"
+        fix = f"ethtool -K {quote(name)} gro on"
         yield Finding(where=name, check="offload", problem=problem, fix=fix)
 
 

@@ -1,5 +1,6 @@
 """What the kinds of queueing disciplines do with packets when they are full, or earlier."""
 
+from shlex import quote
 from types import MappingProxyType
 from typing import Final
 
@@ -55,11 +56,12 @@ def limit_of(qdisc: Qdisc, interface: Interface) -> int | None:
 def replace_command(interface: Interface, qdisc: Qdisc, packets: int) -> str:
     """Return the command that puts a pfifo of so many packets where a queue is.
 
-    A TBF keeps its rate: the pfifo becomes its inner queue.
+    A TBF keeps its rate: the pfifo becomes its inner queue. Names are quoted for a shell, since
+    tenants choose them.
     """
     place = "root"
     if qdisc.kind == "tbf":
         place = f"parent {qdisc.handle >> 16:x}:1"
     elif qdisc.parent != ROOT and qdisc.parent >> 16:  # mq's own leaves have no address
         place = f"parent {qdisc.parent >> 16:x}:{qdisc.parent & 0xFFFF:x}"
-    return f"tc qdisc replace dev {interface.name} {place} pfifo limit {packets}"
+    return f"tc qdisc replace dev {quote(interface.name)} {place} pfifo limit {packets}"

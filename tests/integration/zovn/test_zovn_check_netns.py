@@ -1,6 +1,7 @@
 """The check in real namespaces: it finds what loses, and its commands, run as given, end it."""
 
 import os
+import shlex
 import shutil
 import socket
 import subprocess
@@ -31,6 +32,11 @@ DATAGRAMS = 400
 
 def inside(command: str) -> None:
     subprocess.run(["ip", "netns", "exec", NAME, *command.split()], check=True)
+
+
+def run(finding: dict[str, str]) -> None:
+    """Run the command of a finding as it is given."""
+    subprocess.run(shlex.split(finding["fix"]), check=True)
 
 
 @pytest.fixture
@@ -77,7 +83,7 @@ def test_the_commands_of_all_findings_end_them() -> None:
     assert len(findings(before, "queue")) == 1, "a veth has no queue"
     assert len(findings(before, "offload")) == 2
     for each in before["findings"]:
-        inside(each["fix"])
+        run(each)
     code, after = check()
     assert (code, after["findings"]) == (0, [])
 
@@ -109,7 +115,7 @@ def test_each_kind_of_queue_is_found_and_fixed(count: int, setup: list[str]) -> 
     found = findings(check()[1], "queue")
     assert len(found) == count
     for each in found:
-        inside(each["fix"])
+        run(each)
     assert findings(check()[1], "queue") == []
 
 
@@ -121,7 +127,7 @@ def test_what_is_found_loses_and_what_is_fixed_does_not() -> None:
     lost = first["counters"]["udp_send_buffer_errors"]
     assert lost > DATAGRAMS / 2
     assert sum(queue["drops"] for queue in first["interfaces"][0]["qdiscs"]) >= lost
-    inside(found["fix"])
+    run(found)
     namespaces.inside(NAME, flood)
     second = check()[1]
     assert findings(second, "queue") == []
@@ -179,7 +185,7 @@ def test_the_report_for_people_names_losses_and_commands() -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "tbf has room for 9,000 bytes" in done.stdout
-    assert "    tc qdisc replace dev e0 parent" in done.stdout
+    assert f"    ip netns exec {NAME} tc qdisc replace dev e0 parent" in done.stdout
     assert "udp receive buffer errors: 0" in done.stdout
 
 

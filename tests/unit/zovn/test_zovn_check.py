@@ -5,7 +5,7 @@ import pytest
 from zovn.check.counters import parse_pairs, parse_softnet, parse_tables
 from zovn.check.demand import demand
 from zovn.check.facts import Facts, Interface, Offloads, Qdisc, Settings, Socket
-from zovn.check.judge import RECEIVE_BUFFER, Finding, judge
+from zovn.check.judge import RECEIVE_BUFFER, Finding, judge, placed
 from zovn.check.links import limit_in
 from zovn.check.queues import DROP_EARLY
 from zovn.check.read import kernel_of
@@ -179,3 +179,24 @@ def test_counters_in_proc() -> None:
 )
 def test_kernels_by_release(release: str, kernel: tuple[int, int]) -> None:
     assert kernel_of(release) == kernel
+
+
+def test_names_that_a_shell_would_run_are_quoted() -> None:
+    veth = Interface(
+        name="$(reboot)",
+        kind="veth",
+        qdiscs=(Qdisc(kind="noqueue"),),
+        offloads=Offloads(tx_checksum=True, tso=True, gro=False),
+    )
+    found = judge(Facts(kernel=(6, 18), interfaces=(veth,)))
+    assert len(found) == 3
+    assert all("'$(reboot)'" in finding.fix for finding in found)
+
+
+def test_commands_for_a_named_namespace_work_on_the_host() -> None:
+    queue = Finding(where="e0", check="queue", problem="", fix="tc qdisc")
+    buffers = Finding(where="udp", check="receive-buffer", problem="", fix="sysctl -w")
+    tap = Finding(where="t0", check="driver", problem="")
+    moved = [placed(each, "a b") for each in (queue, buffers, tap)]
+    assert fixes(moved) == ["ip netns exec 'a b' tc qdisc", "sysctl -w", ""]
+    assert placed(queue, None) == queue
