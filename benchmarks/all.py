@@ -1,7 +1,7 @@
 """Runs all benchmarks one after the other: output to build/bench, a summary at the end.
 
 `--quick` gives each its shortest settings: it shows that all of them run, and its figures mean
-nothing. A full run takes about four hours; `--resume` skips what an earlier one has finished.
+nothing. A full run takes about five hours; `--resume` skips what an earlier one has finished.
 """
 
 import argparse
@@ -109,6 +109,8 @@ BENCHMARKS: Final = (
         )
     ),
     Benchmark("zovn.step", "--seconds 0.05 --repetitions 1"),
+    Benchmark("zovn.partition_aggregate", "--quick"),
+    Benchmark("zovn.partition_aggregate", "--quick --tiers 3", "--tiers 3 --queries 200"),
 )
 
 

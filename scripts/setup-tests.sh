@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the Debian packages of programs that tests use: PostgreSQL, Chromium, lintian, promtool,
 # iperf3, testpmd (DPDK), bird, trafgen (netsniff-ng), ping, SNMP's agent and client, lldpd,
-# Open vSwitch.
+# Open vSwitch, ethtool.
 # If it may not or cannot, it reports what is missing and exits with 0: the tests are then skipped.
 set -eu
 CLUSTERS=/etc/postgresql-common/createcluster.d
@@ -25,6 +25,7 @@ command -v snmpbulkwalk >/dev/null || missing="$missing snmp"
 command -v snmpd >/dev/null || missing="$missing snmpd"
 command -v lldpd >/dev/null || missing="$missing lldpd"
 command -v ovs-vswitchd >/dev/null || missing="$missing openvswitch-switch"
+command -v ethtool >/dev/null || missing="$missing ethtool"
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then

@@ -1,6 +1,7 @@
 """The tree of typed errors; each carries its data and says what to do.
 
 ZovnError
+├── CheckError     an endpoint that cannot be read
 ├── CoreError      the compiled core is not built, or not the expected version
 └── SettingsError  a setting of the switch, or of a port, that cannot be used
 """
@@ -8,6 +9,14 @@ ZovnError
 
 class ZovnError(Exception):
     """The root: every error that zovn raises on purpose."""
+
+
+class CheckError(ZovnError):
+    """An endpoint that cannot be read: its namespace, and why."""
+
+    def __init__(self, where: str, problem: str) -> None:
+        self.where, self.problem = where, problem
+        super().__init__(f"{where}: {problem}")
 
 
 class CoreError(ZovnError):

@@ -43,6 +43,12 @@ def tcp_counts(netns: str) -> dict[str, int]:
     )
 
 
+def tcp_retransmitted(netns: str) -> int:
+    """Return the TCP segments that a namespace has sent again (nstat: TcpRetransSegs)."""
+    text = namespaces.inside(netns, Path("/proc/thread-self/net/snmp").read_text)
+    return parse_extended(text, "Tcp")["RetransSegs"]
+
+
 def parse_received(text: str) -> dict[str, int]:
     """Return the bytes received by interface from the text of /proc/net/dev."""
     rows = (line.partition(":") for line in text.splitlines()[2:])
@@ -50,14 +56,14 @@ def parse_received(text: str) -> dict[str, int]:
 
 
 def parse_extended(text: str, table: str) -> dict[str, int]:
-    """Return one table of /proc/net/netstat: a line of names, followed by one of values.
+    """Return one table of /proc/net/netstat or snmp: a line of names, then one of values.
 
     Raises:
         LabError: the table is missing.
     """
     lines = [line.split() for line in text.splitlines() if line.startswith(f"{table}:")]
     if len(lines) < 2:
-        raise LabError(f"/proc/net/netstat has no table {table}")
+        raise LabError(f"the kernel has no counters of {table}")
     return {name: int(value) for name, value in zip(lines[0][1:], lines[1][1:], strict=True)}
 
 

@@ -176,8 +176,16 @@ class Fabric(Conditions):
 
     def timeouts(self, hosts: Iterable[FabricHost] | None = None) -> int:
         """Return the TCP timeouts of hosts (TcpExtTCPTimeouts); None means all senders."""
+        return self._extended("TCPTimeouts", hosts)
+
+    def loss_probes(self, hosts: Iterable[FabricHost] | None = None) -> int:
+        """Return the tail loss probes of hosts (TcpExtTCPLossProbes); None means all senders."""
+        return self._extended("TCPLossProbes", hosts)
+
+    def retransmitted(self, hosts: Iterable[FabricHost] | None = None) -> int:
+        """Return the TCP segments that hosts have sent again; None means all senders."""
         chosen = self.senders if hosts is None else hosts
-        return sum(fabric_counters.tcp_counts(self._name(h))["TCPTimeouts"] for h in chosen)
+        return sum(fabric_counters.tcp_retransmitted(self._name(h)) for h in chosen)
 
     def describe(self) -> dict[str, Any]:
         """Return the fabric as plain values, for a topology file."""
@@ -209,6 +217,10 @@ class Fabric(Conditions):
         self._plan = plan
         fabric_links.build(self.prefix, plan)
         return self
+
+    def _extended(self, name: str, hosts: Iterable[FabricHost] | None) -> int:
+        chosen = self.senders if hosts is None else hosts
+        return sum(fabric_counters.tcp_counts(self._name(host))[name] for host in chosen)
 
     def _name(self, host: FabricHost | None) -> str:
         return namespace(self.prefix, CONTROLLER if host is None else host.name)

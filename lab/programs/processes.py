@@ -56,7 +56,7 @@ class Program:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env=_environment(),
+            env=environment(),
             start_new_session=True,  # Ctrl-C is for the owner, which then ends its programs
         )
         self._wait_until_ready()
@@ -179,7 +179,8 @@ def check_share(share: float) -> float:
     return share
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
+    """Return the environment of a Python program of the lab, which finds our packages."""
     inherited = os.environ.get("PYTHONPATH")
     paths = [_PACKAGE_PARENT, *([inherited] if inherited else [])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}

@@ -4,7 +4,7 @@ import os
 import select
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Final, Generic, Self, TypeVar
 
@@ -27,13 +27,20 @@ class Reporter(Generic[Counts]):
         ProgramError: it ended, or was not ready within a minute.
     """
 
-    def __init__(self, name: str, counts: type[Counts], command: Sequence[str]) -> None:
+    def __init__(
+        self,
+        name: str,
+        counts: type[Counts],
+        command: Sequence[str],
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         """Start it and wait until it is ready.
 
         Args:
             name: for errors.
             counts: the type of its reports.
             command: that starts it in its place.
+            environment: its variables; None means those of this process.
         """
         self.name = name
         self._decoder = msgspec.json.Decoder(counts)
@@ -44,6 +51,7 @@ class Reporter(Generic[Counts]):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=0,
+            env=environment,
             start_new_session=True,  # Ctrl-C is for the owner, which then ends its programs
         )
         self._line("not ready")

@@ -5,6 +5,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
 #include <netinet/tcp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -210,6 +213,21 @@ int udp_socket(struct sockaddr_in here) {
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || bind(fd, (struct sockaddr *)&here, sizeof here) != 0) {
         fail("a UDP socket");
+    }
+    return fd;
+}
+
+/* Return a socket for the frames that an interface receives, whatever their destination. */
+int frame_socket(const char *interface) {
+    struct sockaddr_ll here = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL)};
+    here.sll_ifindex = (int)if_nametoindex(interface);
+    int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (here.sll_ifindex == 0 || fd < 0) {
+        fail("%s", interface);
+    }
+    set_option(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, 1);
+    if (bind(fd, (struct sockaddr *)&here, sizeof here) != 0) {
+        fail("%s", interface);
     }
     return fd;
 }

@@ -69,5 +69,6 @@ int tcp_listen(struct sockaddr_in here);
 int tcp_connect(struct sockaddr_in here, struct sockaddr_in there);
 int udp_socket(struct sockaddr_in here);
 void set_nonblocking(int fd);
+int frame_socket(const char *interface);
 
 #endif

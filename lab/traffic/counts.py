@@ -60,6 +60,15 @@ class BlocksRead(Total, frozen=True):
     samples_lost: int
 
 
+class Queried(Total, frozen=True):
+    """Report of an aggregator; warm-up queries do not count."""
+
+    queries: int
+    """Complete: the last byte of the last worker has arrived."""
+    query_ns: tuple[int, ...]
+    """Durations, from arrival on, of the queries completed since the previous report."""
+
+
 class StreamSent(Total, frozen=True):
     """Report of a source of TCP streams."""
 
@@ -120,6 +129,34 @@ class Delayed(Report, frozen=True):
     """Not passed: too many waited, or an interface did not take them."""
     latest_ns: int
     """How much later than intended a packet was at most; a busy machine is late."""
+
+
+class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Counts of one direction of a wire."""
+
+    packets: int
+    """Passed."""
+    bytes: int
+    """Of their frames, without checksums."""
+    dropped: int
+    """The buffer was full."""
+    refused: int
+    """The other interface did not take them."""
+    missed: int
+    """The wire was too slow for them; no other count includes them."""
+    latest_ns: int
+    """How much later than intended a packet was at most; a busy machine is late."""
+    paused: tuple[int, ...]
+    """PFC frames by class that pause it."""
+    resumed: tuple[int, ...]
+    """PFC frames by class that resume it."""
+
+
+class Wired(Report, frozen=True):
+    """Report of a wire."""
+
+    lines: dict[str, Line]
+    """By the interface that the frames come from."""
 
 
 Counted = TypeVar("Counted", Total, BySource)

@@ -3,12 +3,8 @@
  * It stands in for netem, which many kernels lack. As all are equally late, one queue in order of
  * arrival holds them.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <linux/if_ether.h>
-#include <linux/if_packet.h>
-#include <net/if.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,21 +40,6 @@ static void write_wire(void *role) {
            wire->lost, wire->latest_ns);
 }
 
-/* Return a socket for the frames that an interface receives, whatever their destination. */
-static int open_end(const char *interface) {
-    struct sockaddr_ll here = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL)};
-    here.sll_ifindex = (int)if_nametoindex(interface);
-    int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (here.sll_ifindex == 0 || fd < 0) {
-        fail("%s", interface);
-    }
-    set_option(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, 1);
-    if (bind(fd, (struct sockaddr *)&here, sizeof here) != 0) {
-        fail("%s", interface);
-    }
-    return fd;
-}
-
 /* Open the pairs of "A:B,C:D". */
 static void open_pairs(struct wire *wire, const char *text) {
     char *copy = strdup(text), *rest = copy;
@@ -67,7 +48,8 @@ static void open_pairs(struct wire *wire, const char *text) {
             errno = 0;
             fail("--pairs has more than %d", PAIRS_MAX);
         }
-        wire->polls[1 + wire->sockets++] = (struct pollfd){.fd = open_end(end), .events = POLLIN};
+        wire->polls[1 + wire->sockets++] =
+            (struct pollfd){.fd = frame_socket(end), .events = POLLIN};
     }
     free(copy);
     if (wire->sockets % 2 != 0) {

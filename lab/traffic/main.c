@@ -22,6 +22,7 @@ int main(int count, char **words) {
         {"ping", ping},
         {"capture", capture},
         {"delay", delay},
+        {"wire", wire},
     };
     signal(SIGPIPE, SIG_IGN);
     const struct options options = {count - 2, words + 2};

@@ -24,5 +24,7 @@ void ping(const struct options *options);
 void capture(const struct options *options);
 /* Pass frames between pairs of interfaces, late. */
 void delay(const struct options *options);
+/* Pass frames between two interfaces at a rate, late, and drop beyond a buffer; count PFC. */
+void wire(const struct options *options);
 
 #endif

@@ -1,0 +1,287 @@
+/* A wire: passes frames between two interfaces, each way at a rate, late, from a finite buffer.
+ *
+ * The buffer stands for that of the port that sends: what finds it full is dropped. Its content
+ * follows from the instant at which the line will be free. PFC frames (802.1Qbb) do not wait in it,
+ * as a port sends them before its queues; they are counted by class.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "roles.h"
+
+#define FRAME_MAX 9216
+#define FRAMES 8192
+#define CONTROL_FRAMES 256
+#define BATCH 64
+#define CLASSES 8
+#define SOCKET_BYTES (64 << 20)
+#define PFC_OPCODE 0x0101
+#define PFC_BYTES 34
+#define ADDRESSES_BYTES 12
+#define TAG_BYTES 4
+
+struct frame {
+    uint64_t due_ns;
+    size_t length;
+    char data[FRAME_MAX];
+};
+
+/* Frames in order of their departure, in a ring. */
+struct queue {
+    size_t places, first, waiting;
+    struct frame *frames;
+};
+
+/* One direction of the wire. */
+struct line {
+    const char *from;
+    int in, out;
+    uint64_t free_ns;
+    struct queue data, control;
+    uint64_t packets, bytes, dropped, refused, missed, latest_ns;
+    uint64_t paused[CLASSES], resumed[CLASSES];
+};
+
+struct cable {
+    uint64_t rate_bps, delay_ns, buffer_bytes;
+    struct line lines[2];
+    struct pollfd polls[3]; /* the orders, the ends */
+};
+
+static void write_classes(const char *name, const uint64_t *counts) {
+    printf(",\"%s\":[", name);
+    for (size_t i = 0; i < CLASSES; i++) {
+        printf("%s%" PRIu64, i > 0 ? "," : "", counts[i]);
+    }
+    printf("]");
+}
+
+/* Add the frames that the kernel dropped before us; reading resets its count. */
+static void count_missed(struct line *line) {
+    struct tpacket_stats found;
+    socklen_t size = sizeof found;
+    if (getsockopt(line->in, SOL_PACKET, PACKET_STATISTICS, &found, &size) == 0) {
+        line->missed += found.tp_drops;
+    }
+}
+
+static void write_cable(void *role) {
+    struct cable *cable = role;
+    printf(",\"lines\":{");
+    for (size_t i = 0; i < 2; i++) {
+        struct line *line = &cable->lines[i];
+        count_missed(line);
+        printf("%s\"%s\":{\"packets\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"dropped\":%" PRIu64,
+               i > 0 ? "," : "", line->from, line->packets, line->bytes, line->dropped);
+        printf(",\"refused\":%" PRIu64 ",\"missed\":%" PRIu64 ",\"latest_ns\":%" PRIu64,
+               line->refused, line->missed, line->latest_ns);
+        write_classes("paused", line->paused);
+        write_classes("resumed", line->resumed);
+        printf("}");
+    }
+    printf("}");
+}
+
+static struct queue new_queue(size_t places) {
+    return (struct queue){.places = places, .frames = allocate(places, sizeof(struct frame))};
+}
+
+static void open_line(struct line *line, const char *from, int in, int out) {
+    *line = (struct line){.from = from, .in = in, .out = out};
+    line->data = new_queue(FRAMES);
+    line->control = new_queue(CONTROL_FRAMES);
+    set_option(in, SOL_SOCKET, SO_RCVBUFFORCE, SOCKET_BYTES);
+    set_option(in, SOL_PACKET, PACKET_AUXDATA, 1);
+}
+
+static uint16_t word_at(const char *data, size_t at) {
+    uint16_t word;
+    memcpy(&word, data + at, sizeof word);
+    return ntohs(word);
+}
+
+static bool is_pfc(const char *data, size_t length) {
+    return length >= PFC_BYTES && word_at(data, 12) == ETH_P_PAUSE &&
+           word_at(data, 14) == PFC_OPCODE;
+}
+
+/* Count the classes that a PFC frame pauses (quanta above 0) and resumes (0). */
+static void count_pfc(struct line *line, const char *data) {
+    uint16_t enabled = word_at(data, 16);
+    for (size_t i = 0; i < CLASSES; i++) {
+        if (enabled >> i & 1) {
+            uint64_t *counts = word_at(data, 18 + 2 * i) > 0 ? line->paused : line->resumed;
+            counts[i]++;
+        }
+    }
+}
+
+static void append(struct queue *queue, const char *data, size_t length, uint64_t due_ns) {
+    struct frame *frame = &queue->frames[(queue->first + queue->waiting++) % queue->places];
+    frame->due_ns = due_ns;
+    frame->length = length;
+    memcpy(frame->data, data, length);
+}
+
+static void enter_control(const struct cable *cable, struct line *line, const char *data,
+                          size_t length) {
+    count_pfc(line, data);
+    if (line->control.waiting == line->control.places) {
+        line->dropped++;
+        return;
+    }
+    uint64_t takes_ns = length * 8 * NS_PER_S / cable->rate_bps;
+    append(&line->control, data, length, now_ns() + takes_ns + cable->delay_ns);
+}
+
+static void enter_data(const struct cable *cable, struct line *line, const char *data,
+                       size_t length) {
+    uint64_t now = now_ns(), free_ns = line->free_ns > now ? line->free_ns : now;
+    /* in floating point: ns times bits/s would overflow */
+    double backlog = (double)(free_ns - now) * (double)cable->rate_bps / (8.0 * (double)NS_PER_S);
+    if (backlog + (double)length > (double)cable->buffer_bytes ||
+        line->data.waiting == line->data.places) {
+        line->dropped++;
+        return;
+    }
+    line->free_ns = free_ns + length * 8 * NS_PER_S / cable->rate_bps;
+    append(&line->data, data, length, line->free_ns + cable->delay_ns);
+}
+
+/* Put the tag back that the kernel has taken out of a frame; return the frame's begin. */
+static char *put_tag_back(char *data, size_t *length, const struct tpacket_auxdata *found) {
+    uint16_t tag[] = {htons(found->tp_vlan_tpid), htons(found->tp_vlan_tci)};
+    memmove(data - TAG_BYTES, data, ADDRESSES_BYTES);
+    memcpy(data - TAG_BYTES + ADDRESSES_BYTES, tag, TAG_BYTES);
+    *length += TAG_BYTES;
+    return data - TAG_BYTES;
+}
+
+/* Receive a frame with its VLAN tag, if it has one; return its begin, or NULL for none. */
+static char *receive(int in, char room[TAG_BYTES + FRAME_MAX], size_t *length) {
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(struct tpacket_auxdata))];
+    } control;
+    struct iovec part = {room + TAG_BYTES, FRAME_MAX};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof control.bytes};
+    ssize_t received = recvmsg(in, &message, MSG_TRUNC); /* returns the frame's own length */
+    if (received <= 0) {
+        return NULL;
+    }
+    *length = (size_t)received;
+    struct cmsghdr *first = CMSG_FIRSTHDR(&message);
+    struct tpacket_auxdata found = {0};
+    if (first != NULL && first->cmsg_type == PACKET_AUXDATA) {
+        memcpy(&found, CMSG_DATA(first), sizeof found);
+    }
+    bool tagged = (found.tp_status & TP_STATUS_VLAN_VALID) != 0;
+    return tagged ? put_tag_back(part.iov_base, length, &found) : part.iov_base;
+}
+
+/* Take some of the frames that have arrived. */
+static void take(const struct cable *cable, struct line *line) {
+    char room[TAG_BYTES + FRAME_MAX], *data;
+    size_t length;
+    for (int i = 0; i < BATCH && (data = receive(line->in, room, &length)) != NULL; i++) {
+        if (length > FRAME_MAX) {
+            line->dropped++;
+        } else if (is_pfc(data, length)) {
+            enter_control(cable, line, data, length);
+        } else {
+            enter_data(cable, line, data, length);
+        }
+    }
+}
+
+/* Send the frames of a queue that are due; return how long the next one waits. */
+static uint64_t pass(struct line *line, struct queue *queue) {
+    for (; queue->waiting > 0; queue->waiting--) {
+        struct frame *frame = &queue->frames[queue->first];
+        uint64_t now = now_ns();
+        if (frame->due_ns > now) {
+            return frame->due_ns - now;
+        }
+        uint64_t late_ns = now - frame->due_ns;
+        line->latest_ns = late_ns > line->latest_ns ? late_ns : line->latest_ns;
+        if (send(line->out, frame->data, frame->length, 0) == (ssize_t)frame->length) {
+            line->packets++;
+            line->bytes += frame->length;
+        } else {
+            line->refused++;
+        }
+        queue->first = (queue->first + 1) % queue->places;
+    }
+    return NS_PER_S;
+}
+
+static uint64_t pass_all(struct cable *cable) {
+    uint64_t wait_ns = NS_PER_S;
+    for (size_t i = 0; i < 2; i++) {
+        struct line *line = &cable->lines[i];
+        struct queue *queues[] = {&line->control, &line->data};
+        for (size_t j = 0; j < 2; j++) {
+            uint64_t next_ns = pass(line, queues[j]);
+            wait_ns = next_ns < wait_ns ? next_ns : wait_ns;
+        }
+    }
+    return wait_ns;
+}
+
+static void open_cable(struct cable *cable, const struct options *options) {
+    cable->rate_bps = option_number(options, "--rate", 0);
+    cable->delay_ns = option_number(options, "--delay-us", 0) * 1000;
+    cable->buffer_bytes = option_number(options, "--buffer", 0);
+    if (cable->rate_bps == 0 || cable->buffer_bytes == 0) {
+        errno = 0;
+        fail("--rate and --buffer are needed, above 0");
+    }
+    const char *left = option_needed(options, "--left"), *right = option_needed(options, "--right");
+    int ends[] = {frame_socket(left), frame_socket(right)};
+    open_line(&cable->lines[0], left, ends[0], ends[1]);
+    open_line(&cable->lines[1], right, ends[1], ends[0]);
+    cable->polls[0] = (struct pollfd){.fd = STDIN_FILENO, .events = POLLIN};
+    cable->polls[1] = (struct pollfd){.fd = ends[0], .events = POLLIN};
+    cable->polls[2] = (struct pollfd){.fd = ends[1], .events = POLLIN};
+}
+
+static void close_cable(struct cable *cable) {
+    for (size_t i = 0; i < 2; i++) {
+        free(cable->lines[i].data.frames);
+        free(cable->lines[i].control.frames);
+    }
+    free(cable);
+}
+
+void wire(const struct options *options) {
+    struct cable *cable = allocate(1, sizeof *cable);
+    open_cable(cable, options);
+    prctl(PR_SET_TIMERSLACK, 1); /* by default 50 us, as long as four frames at 1 Gb/s */
+    say_ready();
+    do {
+        uint64_t wait_ns = pass_all(cable);
+        struct timespec wait = {(time_t)(wait_ns / NS_PER_S), (long)(wait_ns % NS_PER_S)};
+        if (ppoll(cable->polls, 3, &wait, NULL) < 0) {
+            fail("ppoll");
+        }
+        for (size_t i = 0; i < 2; i++) {
+            if (cable->polls[1 + i].revents != 0) {
+                take(cable, &cable->lines[i]);
+            }
+        }
+    } while (cable->polls[0].revents == 0 || obey(write_cable, cable));
+    close_cable(cable);
+}
