@@ -202,12 +202,6 @@ def test_a_stream_that_ends_is_an_error_and_opens_again() -> None:
     assert len(switch.subscribed) == 2
 
 
-def test_a_switch_that_floods_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("xco.ports.gnmi_call._WAITING_MAX", -1)
-    with serving(GnmiSwitch()) as port:
-        assert "sends more than the agent can read" in problem(port, insecure=True).problem
-
-
 def test_a_silent_stream_is_stale_and_opened_again() -> None:
     switch = GnmiSwitch()
     with serving(switch) as port, stream(port) as reader:
