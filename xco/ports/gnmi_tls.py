@@ -15,6 +15,7 @@ from xco.errors import (
 )
 from xco.ports.gnmi_library import grpc
 
+LOGIN_REFUSALS: Final = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
 _LARGEST: Final = 1 << 20
 """Bytes of an answer: the counters of a port fit many times."""
 _MACHINES: Final = "/etc/ssl/certs/ca-certificates.crt"

@@ -1,5 +1,6 @@
 """gNMI against a real gRPC server: TLS as operators set it up, and streams that fail."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
@@ -19,7 +20,14 @@ from port_agent_rig import (
     write_files,
 )
 
-from xco.errors import PortError, PortUncounted, SwitchAway, SwitchGarbled, SwitchUntrusted
+from xco.errors import (
+    PortError,
+    PortUncounted,
+    SwitchAway,
+    SwitchGarbled,
+    SwitchRefused,
+    SwitchUntrusted,
+)
 from xco.ports.gnmi_paths import GnmiPort
 from xco.ports.gnmi_stream import GnmiStream
 from xco.ports.gnmi_tls import GnmiTarget
@@ -188,6 +196,28 @@ def test_a_switch_that_refuses_the_user_is_not_asked_with_get() -> None:
     with serving(switch) as port:
         assert "UNAUTHENTICATED" in str(problem(port))
     assert not switch.gets
+
+
+def test_logins_that_are_refused_after_the_fallback_to_get_end_it() -> None:
+    switch = GnmiSwitch(refusal=grpc.StatusCode.UNIMPLEMENTED)
+    with serving(switch) as port, stream(port, E1, E2) as reader:
+        reader.read()
+        switch.get_refusal = grpc.StatusCode.UNAUTHENTICATED
+        for _ in range(2):
+            with pytest.raises(SwitchRefused, match="UNAUTHENTICATED"):
+                reader.read()
+    assert len(switch.subscribed) == 2
+
+
+def test_the_agent_slows_down_for_a_switch_that_refuses_its_logins(tmp_path: Path) -> None:
+    switch = GnmiSwitch(get_refusal=grpc.StatusCode.UNAUTHENTICATED)
+    with controller(tmp_path) as there, serving(switch) as port:
+        ports = gnmi(port, "e1", "store", 'insecure = true\nmode = "get"')
+        with agent(tmp_path, there.address, ports) as ours:
+            until(lambda: ours.events("port_unreadable"), "the refusal")
+            before, began = switch.gets, time.monotonic()
+            time.sleep(3)
+            assert switch.gets - before <= (time.monotonic() - began) / 0.5
 
 
 def test_a_stream_that_ends_is_an_error_and_opens_again() -> None:
