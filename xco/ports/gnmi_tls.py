@@ -20,6 +20,7 @@ _LARGEST: Final = 1 << 20
 """Bytes of an answer: the counters of a port fit many times."""
 _MACHINES: Final = "/etc/ssl/certs/ca-certificates.crt"
 _NOT_CONNECTED: Final = "failed to connect to all addresses"
+_TOO_LARGE: Final = "larger than max"
 _TLS_CAUSES: Final = (
     ("certificate has expired", "its certificate has expired", "renew the switch's certificate"),
     (
@@ -170,4 +171,16 @@ def failure(target: GnmiTarget, port: str, error: Any) -> PortError:
         return SwitchAway(target.address, said, fix)
     if code is grpc.StatusCode.NOT_FOUND:
         return PortGone(port, said, "correct `interface`, `queue` or `marks`")
-    return SwitchRefused(port, f"{code.name}: {said}", "check the user and its rights")
+    return _refused(port, code, said)
+
+
+def _refused(port: str, code: Any, said: str) -> SwitchRefused:
+    if code in LOGIN_REFUSALS:
+        return SwitchRefused(port, f"{code.name}: {said}", "check the user and its rights")
+    if code is not grpc.StatusCode.RESOURCE_EXHAUSTED:
+        return SwitchRefused(port, f"{code.name}: {said}", "see the switch's log")
+    if _TOO_LARGE in said:
+        fix = "read fewer ports of it, and name a leaf as `marks`"
+        return SwitchRefused(port, f"its answer is too large: {said}", fix)
+    fix = "raise `interval` or `sample_interval`, or its limit"
+    return SwitchRefused(port, f"it limits requests: {said}", fix)

@@ -191,6 +191,15 @@ def test_a_switch_that_refuses_streams_is_asked_with_get(code: str) -> None:
     assert (len(switch.subscribed), switch.gets) == (1, 2)
 
 
+def huge(path: Any, _count: int) -> Any:
+    return [[container(path, "x" * (2 << 20))]]
+
+
+def test_an_answer_above_the_limit_is_said_to_be_too_large() -> None:
+    with serving(GnmiSwitch(huge)) as port:
+        assert "its answer is too large" in problem(port, insecure=True).problem
+
+
 def test_a_switch_that_refuses_the_user_is_not_asked_with_get() -> None:
     switch = GnmiSwitch(refusal=grpc.StatusCode.UNAUTHENTICATED)
     with serving(switch) as port:

@@ -67,6 +67,25 @@ def test_what_the_switch_answers_is_of_the_port() -> None:
     assert str(denied).startswith("e1: PERMISSION_DENIED: no")
 
 
+@pytest.mark.parametrize(
+    ("status", "said", "problem", "fix"),
+    [
+        ("UNAUTHENTICATED", "no", "UNAUTHENTICATED: no", "user and its rights"),
+        ("PERMISSION_DENIED", "no", "PERMISSION_DENIED: no", "user and its rights"),
+        ("RESOURCE_EXHAUSTED", "message larger than max (2 vs. 1)", "answer is too large", "leaf"),
+        ("RESOURCE_EXHAUSTED", "quota", "it limits requests: quota", "`sample_interval`"),
+        ("INTERNAL", "odd", "INTERNAL: odd", "switch's log"),
+        ("UNKNOWN", "odd", "UNKNOWN: odd", "switch's log"),
+    ],
+)
+def test_a_refusal_says_what_it_is_about(status: str, said: str, problem: str, fix: str) -> None:
+    error = failure(GnmiTarget("tor:6030"), "e1", Failed(said, status))
+    assert type(error) is SwitchRefused
+    assert problem in error.problem
+    assert fix in error.fix
+    assert ("rights" in error.fix) == ("rights" in fix)
+
+
 def test_a_file_without_a_certificate_is_named(tmp_path: Path) -> None:
     file = tmp_path / "ca.pem"
     file.write_text("no certificate")
