@@ -111,12 +111,21 @@ def metadata(target: GnmiTarget) -> list[tuple[str, str]]:
     """Return user and password, as each request names them.
 
     Raises:
-        ConfigError: the password's file cannot be read, or others can read it.
+        ConfigError: the password's file cannot be used, or others can read it.
     """
     if not target.username:
         return []
-    password = _secret(target.password_file).decode().strip() if target.password_file else ""
+    password = _password(target.password_file) if target.password_file else ""
     return [("username", target.username), ("password", password)]
+
+
+def _password(file: str) -> str:
+    """Return the password in a file; gRPC's metadata is printable ASCII."""
+    password = _secret(file).decode("ascii", "replace").strip()
+    if password.isascii() and password.isprintable():
+        return password
+    fix = "write a password of printable ASCII, on one line"
+    raise ConfigError(file, "password_file", "gRPC cannot carry what is in it", fix)
 
 
 def _credentials(target: GnmiTarget) -> Any:

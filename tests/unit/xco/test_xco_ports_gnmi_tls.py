@@ -118,6 +118,27 @@ def test_secrets_that_others_can_use_are_refused(tmp_path: Path, mode: int) -> N
         metadata(GnmiTarget("tor:6030", username="xco", password_file=str(pair.key)))
 
 
+@pytest.mark.parametrize("content", [b"hus\xff", "hüsh".encode(), b"hu\nsh", b"hu\tsh"])
+def test_a_password_that_grpc_cannot_carry_is_named(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "password"
+    file.touch(mode=0o600)
+    file.write_bytes(content)
+    target = GnmiTarget("tor:6030", "xco", str(file), insecure=True)
+    with pytest.raises(ConfigError, match=f"{file}: password_file: ") as raised:
+        metadata(target)
+    assert "printable ASCII" in raised.value.fix
+    with pytest.raises(SwitchUntrusted, match="printable ASCII"):
+        reopened(target)
+
+
+def test_a_password_is_its_line_without_the_end(tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    file.touch(mode=0o600)
+    file.write_bytes(b"h ~!sh\r\n")
+    found = metadata(GnmiTarget("tor:6030", "xco", str(file)))
+    assert dict(found)["password"] == "h ~!sh"
+
+
 def test_a_file_that_goes_later_is_a_problem_of_the_switch() -> None:
     with pytest.raises(SwitchUntrusted, match=r"^tor:6030: /nonexistent/ca\.pem: No such file"):
         reopened(GnmiTarget("tor:6030", ca_file="/nonexistent/ca.pem"))
