@@ -39,6 +39,11 @@ _TLS_CAUSES: Final = (
         "name the CA's certificate as `ca_file`",
     ),
     (
+        "certificate signature failure",
+        "its certificate is signed by another CA of the same name",
+        "name the CA's present certificate as `ca_file`",
+    ),
+    (
         "WRONG_VERSION_NUMBER",
         "it does not speak TLS",
         "turn TLS on at the switch, or write `insecure = true`",

@@ -152,6 +152,30 @@ def test_a_certificate_that_is_renewed_is_taken_without_a_restart(ca: Authority)
             reader.read()
 
 
+def test_a_ca_that_changes_under_a_stream_counts_from_the_next_connection(
+    ca: Authority, tmp_path: Path
+) -> None:
+    switch, old = GnmiSwitch(), ca.server(ca.issue("localhost"), clients=ca)
+    files = {**trusting(ca), **as_client(ca.issue("agent"))}
+    with ExitStack() as first:
+        port = first.enter_context(serving(switch, old))
+        with stream(port, **files) as reader:
+            assert_counted(*reader.read())
+            new = Authority(tmp_path)  # the same files: another CA, and a certificate of it
+            new.issue("agent")
+            for _ in range(5):
+                reader.read()
+            assert len(switch.subscribed) == 1
+            switch.stopping.set()
+            with pytest.raises(SwitchAway, match="ended the stream"):
+                until(lambda: reader.read() and False, "the end")
+            with pytest.raises(SwitchUntrusted, match="another CA of the same name"):
+                reader.read()  # the switch still has its old certificate
+            first.close()
+            with serving(switch, new.server(new.issue("localhost"), clients=new), port):
+                assert_counted(*reader.read())
+
+
 def test_the_user_and_the_password_of_a_file_open_the_stream(ca: Authority, tmp_path: Path) -> None:
     secret = tmp_path / "password"
     secret.touch(mode=0o600)

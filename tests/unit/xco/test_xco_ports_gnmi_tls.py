@@ -35,6 +35,7 @@ class Failed:
         (FAILED + "certificate is not yet valid", "not yet valid"),
         (FAILED + "unable to get local issuer certificate", "unknown CA"),
         (FAILED + "self-signed certificate", "unknown CA"),
+        (NOT + "BAD_SIGNATURE: certificate signature failure", "another CA of the same name"),
         (NOT + "Hostname Verification Check failed.", "another name"),
         (NOT + "WRONG_VERSION_NUMBER", "does not speak TLS"),
         (NOT + "SSLV3_ALERT_BAD_CERTIFICATE", "refuses the agent's certificate"),
