@@ -224,6 +224,19 @@ def test_a_host_without_any_controller_sets_no_alert_off(alert: str, tmp_path: P
     assert without_alert(alert, series, tmp_path).returncode == 0
 
 
+@pytest.mark.external
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool")
+def test_the_alert_for_an_unreadable_port_says_the_kind_of_its_problem(tmp_path: Path) -> None:
+    port = 'instance="a", source="tor", target="h1"'
+    series = {
+        f"xco_port_readable{{{port}}}": "0x120",
+        f'xco_port_problem{{{port}, kind="untrusted"}}': "1x120",
+        'xco_port_problem{instance="a", source="tor", target="h2", kind="away"}': "1x120",
+    }
+    found = without_alert("XcoPortUnreadable", series, tmp_path)
+    assert b"The kind of problem is untrusted;" in found.stdout + found.stderr
+
+
 def without_alert(
     alert: str, series: dict[str, str], tmp_path: Path
 ) -> "subprocess.CompletedProcess[bytes]":
