@@ -305,7 +305,7 @@ def test_the_manual_of_the_settings_is_free_of_warnings() -> None:
 def test_the_packages_hold_xco_and_not_what_is_compiled() -> None:
     targets = PROJECT["tool"]["hatch"]["build"]["targets"]
     assert "xco" in targets["wheel"]["packages"]
-    assert targets["wheel"]["exclude"] == ["/xco/core"]
+    assert targets["wheel"]["exclude"] == ["/xco/core", "/zovn/core"]
     assert "/xco" in targets["sdist"]["include"]
     assert PROJECT["project"]["scripts"]["xco"] == "xco.cli.main:main"
     assert "xco" in PROJECT["tool"]["mypy"]["packages"]
@@ -321,8 +321,8 @@ def test_the_core_is_built_where_tests_packages_and_demo_need_it() -> None:
     package = recipe("deb").splitlines()
     assert package.index("sh scripts/setup-xco.sh") < package.index("sh deploy/debian/build-xco.sh")
     for name in ("xco", "gcc"):
-        built, demo = recipe(f"demo-{name}").splitlines()
-        assert built == "sh scripts/setup-xco.sh"
+        *built, demo = recipe(f"demo-{name}").splitlines()
+        assert "sh scripts/setup-xco.sh" in built
         assert demo.endswith(f"-m benchmarks.demo.{name}")
 
 
