@@ -1,7 +1,7 @@
 """gNMI against a real gRPC server: TLS as operators set it up, and streams that fail."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -12,10 +12,11 @@ from gnmi_switch import Authority, GnmiSwitch, container, counters, grpc, leaf, 
 from port_agent_rig import (
     TO_H1,
     TO_STORE,
-    FakeController,
     agent,
     ask,
     controller,
+    gnmi,
+    rising,
     until,
     write_files,
 )
@@ -320,19 +321,6 @@ def test_a_path_that_was_not_requested_is_named() -> None:
 def _problem(reader: GnmiStream, word: str) -> str:
     texts = (str(one) for one in reader.read() if isinstance(one, PortError))
     return next((text for text in texts if word in text), "")
-
-
-def gnmi(port: int, name: str, to: str, keys: str) -> str:
-    return (
-        f'[[port-agent.port]]\nlink = ["tor", "{to}"]\nreader = "gnmi"\ninterface = "{name}"\n'
-        f'target = "localhost:{port}"\nsample_interval = "50ms"\n{keys}\n'
-    )
-
-
-def rising(there: FakeController, pair: tuple[int, int]) -> Callable[[], bool]:
-    """Return what is true when more of a port was heard than now."""
-    before = len(there.ports(pair))
-    return lambda: len(there.ports(pair)) > before + 2
 
 
 def test_the_agent_follows_a_switch_that_restarts(tmp_path: Path, ca: Authority) -> None:

@@ -5,11 +5,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 from gnmi_switch import GnmiSwitch, container, counters, leaf, pb2, serving
-from port_agent_rig import until
+from port_agent_rig import TO_H1, TO_STORE, agent, controller, gnmi, rising, until
 
 from xco.errors import SwitchAway
 from xco.ports.gnmi_paths import GnmiPort
@@ -111,3 +112,16 @@ def test_updates_that_complete_no_sample_do_not_hold_a_read(
     with flooded(Flood(wide=False)) as reader:
         assert isinstance(timely(reader)[0], Counters)
         timely(reader)
+
+
+def test_a_switch_that_floods_is_named_and_starves_no_other(tmp_path: Path) -> None:
+    with controller(tmp_path) as there, serving(Flood()) as bad, serving(GnmiSwitch()) as good:
+        ports = gnmi(bad, "e1", "store", "insecure = true")
+        ports += gnmi(good, "e2", "h1", "insecure = true")
+        with agent(tmp_path, there.address, ports) as ours:
+            until(rising(there, TO_STORE), "the flood")
+            before, began = len(there.ports(TO_H1)), time.monotonic()
+            (event,) = until(lambda: ours.events("port_unreadable"), "the flood in the log", 40)
+            heard, took_s = len(there.ports(TO_H1)) - before, time.monotonic() - began
+    assert "sends more than the agent can read" in event["problem"]
+    assert heard > 3 * took_s
