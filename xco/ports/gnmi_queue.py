@@ -43,7 +43,7 @@ class Waiting:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Hold up `put` no longer: nobody will `get`."""
+        """Hold up `put` no longer: no reader is left."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
