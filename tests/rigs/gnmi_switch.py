@@ -63,6 +63,8 @@ class GnmiSwitch(services.gNMIServicer):  # type: ignore[misc]
     notifications: Callable[[Any, int], Notifications] = whole
     refusal: Any = None
     """Status code with which Subscribe is refused."""
+    get_refusal: Any = None
+    """Status code with which Get is refused."""
     clock_error_ns: int = 0
     count: int = 0
     gets: int = 0
@@ -75,6 +77,8 @@ class GnmiSwitch(services.gNMIServicer):  # type: ignore[misc]
         self.gets += 1
         self.count += 1
         self.users.append(dict(context.invocation_metadata()))
+        if self.get_refusal is not None:
+            context.abort(self.get_refusal, "as the test says")
         answer = pb2.GetResponse()
         for path in request.path:
             answer.notification.add().update.append(container(path, counters(self.count)))

@@ -178,6 +178,20 @@ def agent(
         made.process.wait()
 
 
+def gnmi(port: int, name: str, to: str, keys: str) -> str:
+    """Return the settings of a port of a gNMI server on this machine."""
+    return (
+        f'[[port-agent.port]]\nlink = ["tor", "{to}"]\nreader = "gnmi"\ninterface = "{name}"\n'
+        f'target = "localhost:{port}"\nsample_interval = "50ms"\n{keys}\n'
+    )
+
+
+def rising(there: FakeController, pair: tuple[int, int]) -> Callable[[], bool]:
+    """Return what is true when more of a port was heard than now."""
+    before = len(there.ports(pair))
+    return lambda: len(there.ports(pair)) > before + 2
+
+
 def until(condition: Callable[[], Any], what: str, seconds: float = 20.0) -> Any:
     """Wait until a condition holds, and return its value."""
     end = time.monotonic() + seconds

@@ -7,7 +7,7 @@ from typing import Any
 from xco.errors import PortError, SwitchAway, SwitchGarbled, SwitchUntrusted
 from xco.ports.gnmi_library import gnmi_pb2_grpc, grpc
 from xco.ports.gnmi_paths import GnmiPort, get_request
-from xco.ports.gnmi_tls import GnmiTarget, failure, metadata, opened, reopened
+from xco.ports.gnmi_tls import LOGIN_REFUSALS, GnmiTarget, failure, metadata, opened, reopened
 from xco.ports.gnmi_values import of_interface, of_queue, values
 from xco.ports.reader import UNCOUNTED, Counters, Reading
 
@@ -35,21 +35,15 @@ class GnmiReader:
         Raises:
             SwitchAway: the switch cannot be reached, or does not answer in time.
             SwitchUntrusted: its certificate, or the agent's, is not accepted.
+            SwitchRefused: it refuses the user.
         """
-        if self._channel is None:
-            self._channel, self._metadata = reopened(self._target)
-        stub = gnmi_pb2_grpc.gNMIStub(self._channel)
-        calls = [
-            stub.Get.future(request, timeout=self._timeout_s, metadata=self._metadata)
-            for _, request in self._ports
-        ]
+        calls = self._asked()
         readings = [
             self._reading(port, call) for (port, _), call in zip(self._ports, calls, strict=True)
         ]
-        for one in readings:
-            if isinstance(one, SwitchAway | SwitchUntrusted):
-                self.close()
-                raise one
+        if (error := self._lost(readings, calls)) is not None:
+            self.close()  # the next attempt takes certificates and password from their files again
+            raise error
         return readings
 
     def close(self) -> None:
@@ -57,6 +51,25 @@ class GnmiReader:
         if self._channel is not None:
             self._channel.close()
         self._channel = None
+
+    def _asked(self) -> list[Any]:
+        """Start a call for each port."""
+        if self._channel is None:
+            self._channel, self._metadata = reopened(self._target)
+        stub = gnmi_pb2_grpc.gNMIStub(self._channel)
+        return [
+            stub.Get.future(request, timeout=self._timeout_s, metadata=self._metadata)
+            for _, request in self._ports
+        ]
+
+    def _lost(self, readings: Sequence[Reading], calls: Sequence[Any]) -> PortError | None:
+        """Return the error of the switch, if it cannot be reached or refuses every login."""
+        for one in readings:
+            if isinstance(one, SwitchAway | SwitchUntrusted):
+                return one
+        if all(call.code() in LOGIN_REFUSALS for call in calls):
+            return failure(self._target, self._target.address, calls[0])
+        return None
 
     def _reading(self, port: GnmiPort, call: Any) -> Reading:
         try:

@@ -3,14 +3,11 @@
 import threading
 import time
 from collections.abc import Iterator
-from queue import Empty, SimpleQueue
-from typing import Any, Final
+from typing import Any
 
 from xco.ports.gnmi_library import gnmi_pb2_grpc, grpc
+from xco.ports.gnmi_queue import Answer, Waiting
 from xco.ports.gnmi_samples import Arrival
-
-_WAITING_MAX: Final = 100_000
-"""Answers that wait to be taken; with more, something floods the agent."""
 
 
 class Updates:
@@ -19,38 +16,33 @@ class Updates:
     def __init__(self, channel: Any, request: Any, metadata: list[tuple[str, str]]) -> None:
         """Start the call, and the thread."""
         self._closed = threading.Event()
-        self._queue: SimpleQueue[tuple[Any, Arrival] | grpc.RpcError | None] = SimpleQueue()
+        self._waiting = Waiting()
+        self._taken_ns = time.monotonic_ns()
         stub = gnmi_pb2_grpc.gNMIStub(channel)
         self._call = stub.Subscribe(self._requests(request), metadata=metadata)
         threading.Thread(target=self._take, daemon=True, name="gnmi").start()
 
-    def next(self, timeout_ns: int) -> tuple[Any, Arrival] | None:
+    def next(self, timeout_ns: int) -> Answer | None:
         """Return the next answer; None: there is none in time.
 
         Raises:
             grpc.RpcError: the call has failed.
-            EOFError: it cannot go on, and why.
+            EOFError: it cannot go on; with the problem and a fix.
         """
-        if self._queue.qsize() > _WAITING_MAX:
-            raise EOFError("the switch sends more than the agent can read")
-        try:
-            found = (
-                self._queue.get(timeout=timeout_ns / 1e9)
-                if timeout_ns
-                else self._queue.get_nowait()
-            )
-        except Empty:
-            return None
-        if isinstance(found, grpc.RpcError):
-            raise found
-        if found is None:
-            raise EOFError("the switch ended the stream")
-        return found
+        answer = self._waiting.get(timeout_ns)
+        if answer is not None:
+            self._taken_ns = answer[1].now_ns
+        return answer
+
+    def as_of_ns(self, now_ns: int) -> int:
+        """Return up to when answers were taken: while some wait, a silence is not the switch's."""
+        return now_ns if self._waiting.is_empty() else self._taken_ns
 
     def close(self) -> None:
         """Cancel the call; its thread ends by that."""
         self._closed.set()
         self._call.cancel()
+        self._waiting.close()
 
     def _requests(self, request: Any) -> Iterator[Any]:
         """Yield the request; then keep this side open, as targets end a stream otherwise."""
@@ -62,7 +54,8 @@ class Updates:
             for response in self._call:
                 now_ns = time.monotonic_ns()
                 age_ns = time.time_ns() - response.update.timestamp
-                self._queue.put((response, Arrival(now_ns, age_ns)))
-            self._queue.put(None)
+                self._waiting.put((response, Arrival(now_ns, age_ns)), response.ByteSize())
+            fix = "the agent opens it again; see the switch's log"
+            self._waiting.end(EOFError("the switch ended the stream", fix))
         except grpc.RpcError as error:
-            self._queue.put(error)
+            self._waiting.end(error)

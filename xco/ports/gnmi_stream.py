@@ -21,6 +21,10 @@ _REFUSALS: Final = (
     grpc.StatusCode.NOT_FOUND,
 )
 """Answers of targets that cannot stream, or not these paths or this often."""
+_REST_NS: Final = 200_000_000
+"""Time to take what is here after readings are due: a flood must not keep them back."""
+_READ_NS: Final = 10_000_000_000
+"""Time until a read returns without any reading: updates that lead to none must not hold it."""
 _log = structlog.get_logger("xco.ports")
 
 
@@ -74,18 +78,29 @@ class GnmiStream:
     def _streamed(self) -> Sequence[Reading | None]:
         updates = self._updates or self._opened()
         try:
-            while answer := updates.next(self._wait_ns()):
-                self._gathered.take(*answer)
+            self._take(updates)
         except EOFError as error:
-            fix = "the agent opens it again; see the switch's log"
-            raise SwitchAway(self._target.address, str(error), fix) from error
+            raise SwitchAway(self._target.address, *error.args) from error
         except grpc.RpcError as error:
             return self._failed(error)
-        return self._gathered.readings(self._now_ns(), self._target.address)
+        return self._gathered.readings(updates.as_of_ns(self._now_ns()), self._target.address)
 
-    def _wait_ns(self) -> int:
-        """Return how long to wait: not at all when readings are due, which takes what is here."""
-        return 0 if self._gathered.ready() else self._gathered.patience_ns(self._now_ns())
+    def _take(self, updates: Updates) -> None:
+        """Take answers until readings are due, and then what is here; both have an end."""
+        began_ns = self._now_ns()
+        while (wait_ns := self._wait_ns(updates, began_ns)) and (answer := updates.next(wait_ns)):
+            self._gathered.take(*answer)
+        due_ns = self._now_ns()
+        while self._now_ns() - due_ns < _REST_NS and (answer := updates.next(0)):
+            self._gathered.take(*answer)
+
+    def _wait_ns(self, updates: Updates, began_ns: int) -> int:
+        """Return how long to wait; 0: readings are due, or what comes leads to none."""
+        if self._gathered.ready():
+            return 0
+        now_ns = self._now_ns()
+        patience_ns = self._gathered.patience_ns(updates.as_of_ns(now_ns))
+        return max(0, min(patience_ns, began_ns + _READ_NS - now_ns))
 
     def _opened(self) -> Updates:
         self._channel, metadata = reopened(self._target)

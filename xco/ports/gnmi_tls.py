@@ -15,10 +15,12 @@ from xco.errors import (
 )
 from xco.ports.gnmi_library import grpc
 
+LOGIN_REFUSALS: Final = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
 _LARGEST: Final = 1 << 20
 """Bytes of an answer: the counters of a port fit many times."""
 _MACHINES: Final = "/etc/ssl/certs/ca-certificates.crt"
 _NOT_CONNECTED: Final = "failed to connect to all addresses"
+_TOO_LARGE: Final = "larger than max"
 _TLS_CAUSES: Final = (
     ("certificate has expired", "its certificate has expired", "renew the switch's certificate"),
     (
@@ -35,6 +37,11 @@ _TLS_CAUSES: Final = (
         "CERTIFICATE_VERIFY_FAILED",
         "its certificate is signed by an unknown CA",
         "name the CA's certificate as `ca_file`",
+    ),
+    (
+        "certificate signature failure",
+        "its certificate is signed by another CA of the same name",
+        "name the CA's present certificate as `ca_file`",
     ),
     (
         "WRONG_VERSION_NUMBER",
@@ -109,12 +116,21 @@ def metadata(target: GnmiTarget) -> list[tuple[str, str]]:
     """Return user and password, as each request names them.
 
     Raises:
-        ConfigError: the password's file cannot be read, or others can read it.
+        ConfigError: the password's file cannot be used, or others can read it.
     """
     if not target.username:
         return []
-    password = _secret(target.password_file).decode().strip() if target.password_file else ""
+    password = _password(target.password_file) if target.password_file else ""
     return [("username", target.username), ("password", password)]
+
+
+def _password(file: str) -> str:
+    """Return the password in a file; gRPC's metadata is printable ASCII."""
+    password = _secret(file).decode("ascii", "replace").strip()
+    if password.isascii() and password.isprintable():
+        return password
+    fix = "write a password of printable ASCII, on one line"
+    raise ConfigError(file, "password_file", "gRPC cannot carry what is in it", fix)
 
 
 def _credentials(target: GnmiTarget) -> Any:
@@ -169,4 +185,16 @@ def failure(target: GnmiTarget, port: str, error: Any) -> PortError:
         return SwitchAway(target.address, said, fix)
     if code is grpc.StatusCode.NOT_FOUND:
         return PortGone(port, said, "correct `interface`, `queue` or `marks`")
-    return SwitchRefused(port, f"{code.name}: {said}", "check the user and its rights")
+    return _refused(port, code, said)
+
+
+def _refused(port: str, code: Any, said: str) -> SwitchRefused:
+    if code in LOGIN_REFUSALS:
+        return SwitchRefused(port, f"{code.name}: {said}", "check the user and its rights")
+    if code is not grpc.StatusCode.RESOURCE_EXHAUSTED:
+        return SwitchRefused(port, f"{code.name}: {said}", "see the switch's log")
+    if _TOO_LARGE in said:
+        fix = "read fewer ports of it, and name a leaf as `marks`"
+        return SwitchRefused(port, f"its answer is too large: {said}", fix)
+    fix = "raise `interval` or `sample_interval`, or its limit"
+    return SwitchRefused(port, f"it limits requests: {said}", fix)

@@ -142,9 +142,15 @@ class GnmiPortTable(_Port, frozen=True, kw_only=True):
         if bool(self.cert_file) != bool(self.cert_key_file):
             fix = "write both, or neither"
             raise ConfigError(file, f"{key}.cert_file", "comes with `cert_key_file`", fix)
-        if self.password_file and not self.username:
-            raise ConfigError(file, f"{key}.username", "missing", "write the password's user")
+        self._check_user(file, f"{key}.username")
         self._check_samples(file, f"{key}.sample_interval")
+
+    def _check_user(self, file: str, key: str) -> None:
+        if self.password_file and not self.username:
+            raise ConfigError(file, key, "missing", "write the password's user")
+        if not (self.username.isascii() and self.username.isprintable()):
+            problem = f"gRPC cannot carry {self.username!r}"
+            raise ConfigError(file, key, problem, "write a user of printable ASCII")
 
     def _check_samples(self, file: str, key: str) -> None:
         fix = f"write {FORM.forms['sample_interval']}"

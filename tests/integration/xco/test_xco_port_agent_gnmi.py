@@ -1,6 +1,7 @@
 """gNMI against a real gRPC server: TLS as operators set it up, and streams that fail."""
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -11,15 +12,23 @@ from gnmi_switch import Authority, GnmiSwitch, container, counters, grpc, leaf, 
 from port_agent_rig import (
     TO_H1,
     TO_STORE,
-    FakeController,
     agent,
     ask,
     controller,
+    gnmi,
+    rising,
     until,
     write_files,
 )
 
-from xco.errors import PortError, PortUncounted, SwitchAway, SwitchGarbled, SwitchUntrusted
+from xco.errors import (
+    PortError,
+    PortUncounted,
+    SwitchAway,
+    SwitchGarbled,
+    SwitchRefused,
+    SwitchUntrusted,
+)
 from xco.ports.gnmi_paths import GnmiPort
 from xco.ports.gnmi_stream import GnmiStream
 from xco.ports.gnmi_tls import GnmiTarget
@@ -144,6 +153,30 @@ def test_a_certificate_that_is_renewed_is_taken_without_a_restart(ca: Authority)
             reader.read()
 
 
+def test_a_ca_that_changes_under_a_stream_counts_from_the_next_connection(
+    ca: Authority, tmp_path: Path
+) -> None:
+    switch, old = GnmiSwitch(), ca.server(ca.issue("localhost"), clients=ca)
+    files = {**trusting(ca), **as_client(ca.issue("agent"))}
+    with ExitStack() as first:
+        port = first.enter_context(serving(switch, old))
+        with stream(port, **files) as reader:
+            assert_counted(*reader.read())
+            new = Authority(tmp_path)  # the same files: another CA, and a certificate of it
+            new.issue("agent")
+            for _ in range(5):
+                reader.read()
+            assert len(switch.subscribed) == 1
+            switch.stopping.set()
+            with pytest.raises(SwitchAway, match="ended the stream"):
+                until(lambda: reader.read() and False, "the end")
+            with pytest.raises(SwitchUntrusted, match="another CA of the same name"):
+                reader.read()  # the switch still has its old certificate
+            first.close()
+            with serving(switch, new.server(new.issue("localhost"), clients=new), port):
+                assert_counted(*reader.read())
+
+
 def test_the_user_and_the_password_of_a_file_open_the_stream(ca: Authority, tmp_path: Path) -> None:
     secret = tmp_path / "password"
     secret.touch(mode=0o600)
@@ -183,11 +216,42 @@ def test_a_switch_that_refuses_streams_is_asked_with_get(code: str) -> None:
     assert (len(switch.subscribed), switch.gets) == (1, 2)
 
 
+def huge(path: Any, _count: int) -> Any:
+    return [[container(path, "x" * (2 << 20))]]
+
+
+def test_an_answer_above_the_limit_is_said_to_be_too_large() -> None:
+    with serving(GnmiSwitch(huge)) as port:
+        assert "its answer is too large" in problem(port, insecure=True).problem
+
+
 def test_a_switch_that_refuses_the_user_is_not_asked_with_get() -> None:
     switch = GnmiSwitch(refusal=grpc.StatusCode.UNAUTHENTICATED)
     with serving(switch) as port:
         assert "UNAUTHENTICATED" in str(problem(port))
     assert not switch.gets
+
+
+def test_logins_that_are_refused_after_the_fallback_to_get_end_it() -> None:
+    switch = GnmiSwitch(refusal=grpc.StatusCode.UNIMPLEMENTED)
+    with serving(switch) as port, stream(port, E1, E2) as reader:
+        reader.read()
+        switch.get_refusal = grpc.StatusCode.UNAUTHENTICATED
+        for _ in range(2):
+            with pytest.raises(SwitchRefused, match="UNAUTHENTICATED"):
+                reader.read()
+    assert len(switch.subscribed) == 2
+
+
+def test_the_agent_slows_down_for_a_switch_that_refuses_its_logins(tmp_path: Path) -> None:
+    switch = GnmiSwitch(get_refusal=grpc.StatusCode.UNAUTHENTICATED)
+    with controller(tmp_path) as there, serving(switch) as port:
+        ports = gnmi(port, "e1", "store", 'insecure = true\nmode = "get"')
+        with agent(tmp_path, there.address, ports) as ours:
+            until(lambda: ours.events("port_unreadable"), "the refusal")
+            before, began = switch.gets, time.monotonic()
+            time.sleep(3)
+            assert switch.gets - before <= (time.monotonic() - began) / 0.5
 
 
 def test_a_stream_that_ends_is_an_error_and_opens_again() -> None:
@@ -200,12 +264,6 @@ def test_a_stream_that_ends_is_an_error_and_opens_again() -> None:
         switch.stopping.clear()
         assert isinstance(reader.read()[0], Counters)
     assert len(switch.subscribed) == 2
-
-
-def test_a_switch_that_floods_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("xco.ports.gnmi_call._WAITING_MAX", -1)
-    with serving(GnmiSwitch()) as port:
-        assert "sends more than the agent can read" in problem(port, insecure=True).problem
 
 
 def test_a_silent_stream_is_stale_and_opened_again() -> None:
@@ -263,19 +321,6 @@ def test_a_path_that_was_not_requested_is_named() -> None:
 def _problem(reader: GnmiStream, word: str) -> str:
     texts = (str(one) for one in reader.read() if isinstance(one, PortError))
     return next((text for text in texts if word in text), "")
-
-
-def gnmi(port: int, name: str, to: str, keys: str) -> str:
-    return (
-        f'[[port-agent.port]]\nlink = ["tor", "{to}"]\nreader = "gnmi"\ninterface = "{name}"\n'
-        f'target = "localhost:{port}"\nsample_interval = "50ms"\n{keys}\n'
-    )
-
-
-def rising(there: FakeController, pair: tuple[int, int]) -> Callable[[], bool]:
-    """Return what is true when more of a port was heard than now."""
-    before = len(there.ports(pair))
-    return lambda: len(there.ports(pair)) > before + 2
 
 
 def test_the_agent_follows_a_switch_that_restarts(tmp_path: Path, ca: Authority) -> None:

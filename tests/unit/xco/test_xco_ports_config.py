@@ -156,6 +156,12 @@ MISTAKES: dict[str, tuple[Any, str, str]] = {
         f"{PORTS}.username",
         "missing",
     ),
+    "a user that gRPC cannot carry": (
+        GNMI + 'username = "jürgen"',
+        f"{PORTS}.username",
+        "gRPC cannot carry",
+    ),
+    "a user with a line break": (GNMI + 'username = "x\\ny"', f"{PORTS}.username", "carry"),
     "a password in the settings": (GNMI + 'password = "p"', f"{PORTS}.password", "no such key"),
 }
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Event
 from typing import Any
 
@@ -20,9 +21,11 @@ from xco.errors import (  # noqa: E402  after the check that pygnmi is there
     SwitchGarbled,
     SwitchRefused,
 )
+from xco.ports.factory import Source  # noqa: E402
 from xco.ports.gnmi import GnmiReader  # noqa: E402
 from xco.ports.gnmi_paths import GnmiPort  # noqa: E402
 from xco.ports.gnmi_tls import GnmiTarget  # noqa: E402
+from xco.ports.poll import looked  # noqa: E402
 from xco.ports.reader import Counters  # noqa: E402
 
 COUNTERS = {
@@ -149,7 +152,6 @@ def test_one_missing_port_leaves_the_others_alone(switch: Switch) -> None:
         ({"out-octets": str(2**64), "out-pkts": "1"}, SwitchGarbled),
         ([pb2.Update(val=pb2.TypedValue(json_val=b"{"))], SwitchGarbled),
         ([pb2.Update(val=pb2.TypedValue(ascii_val="5"))], PortUncounted),
-        (grpc.StatusCode.UNAUTHENTICATED, SwitchRefused),
         (grpc.StatusCode.INTERNAL, SwitchRefused),
     ],
 )
@@ -157,6 +159,35 @@ def test_what_is_no_counter_is_a_typed_error(switch: Switch, value: Any, expecte
     switch.values = lambda _: value
     (reading,) = read(switch, PORT)
     assert type(reading) is expected
+
+
+@pytest.mark.parametrize("code", ["UNAUTHENTICATED", "PERMISSION_DENIED"])
+def test_a_refused_login_is_of_the_switch_and_slows_the_agent_down(
+    switch: Switch, tmp_path: Path, code: str
+) -> None:
+    password = tmp_path / "password"
+    password.touch(mode=0o600)
+    target = GnmiTarget(switch.address, "reader", str(password), insecure=True)
+    reader = GnmiReader(target, [PORT, GnmiPort("Ethernet2")], timeout_s=10.0)
+    switch.values = lambda _: getattr(grpc.StatusCode, code)
+    look, away = looked(Source("tor", reader, (0, 1)))
+    assert away
+    for one in look.readings.values():
+        assert type(one) is SwitchRefused
+        assert str(one).startswith(f"{switch.address}: {code}")
+    switch.values = lambda _: COUNTERS
+    password.write_text("new")
+    reader.read()
+    assert switch.users[-1]["password"] == "new"
+    reader.close()
+
+
+def test_one_refused_port_leaves_the_others_alone(switch: Switch) -> None:
+    denied = grpc.StatusCode.PERMISSION_DENIED
+    switch.values = lambda path: denied if "Ethernet2" in path else COUNTERS
+    refused, there = read(switch, GnmiPort("Ethernet2"), PORT)
+    assert isinstance(refused, SwitchRefused)
+    assert isinstance(there, Counters)
 
 
 @pytest.mark.parametrize("value", [{"a": 1, "b": 2}, "many", {}, str(2**64)])

@@ -35,6 +35,7 @@ class Failed:
         (FAILED + "certificate is not yet valid", "not yet valid"),
         (FAILED + "unable to get local issuer certificate", "unknown CA"),
         (FAILED + "self-signed certificate", "unknown CA"),
+        (NOT + "BAD_SIGNATURE: certificate signature failure", "another CA of the same name"),
         (NOT + "Hostname Verification Check failed.", "another name"),
         (NOT + "WRONG_VERSION_NUMBER", "does not speak TLS"),
         (NOT + "SSLV3_ALERT_BAD_CERTIFICATE", "refuses the agent's certificate"),
@@ -67,6 +68,25 @@ def test_what_the_switch_answers_is_of_the_port() -> None:
     assert str(denied).startswith("e1: PERMISSION_DENIED: no")
 
 
+@pytest.mark.parametrize(
+    ("status", "said", "problem", "fix"),
+    [
+        ("UNAUTHENTICATED", "no", "UNAUTHENTICATED: no", "user and its rights"),
+        ("PERMISSION_DENIED", "no", "PERMISSION_DENIED: no", "user and its rights"),
+        ("RESOURCE_EXHAUSTED", "message larger than max (2 vs. 1)", "answer is too large", "leaf"),
+        ("RESOURCE_EXHAUSTED", "quota", "it limits requests: quota", "`sample_interval`"),
+        ("INTERNAL", "odd", "INTERNAL: odd", "switch's log"),
+        ("UNKNOWN", "odd", "UNKNOWN: odd", "switch's log"),
+    ],
+)
+def test_a_refusal_says_what_it_is_about(status: str, said: str, problem: str, fix: str) -> None:
+    error = failure(GnmiTarget("tor:6030"), "e1", Failed(said, status))
+    assert type(error) is SwitchRefused
+    assert problem in error.problem
+    assert fix in error.fix
+    assert ("rights" in error.fix) == ("rights" in fix)
+
+
 def test_a_file_without_a_certificate_is_named(tmp_path: Path) -> None:
     file = tmp_path / "ca.pem"
     file.write_text("no certificate")
@@ -97,6 +117,27 @@ def test_secrets_that_others_can_use_are_refused(tmp_path: Path, mode: int) -> N
         opened(client(ca, pair.cert, pair.key))
     with pytest.raises(ConfigError, match=f"chmod 600 {pair.key}"):
         metadata(GnmiTarget("tor:6030", username="xco", password_file=str(pair.key)))
+
+
+@pytest.mark.parametrize("content", [b"hus\xff", "hüsh".encode(), b"hu\nsh", b"hu\tsh"])
+def test_a_password_that_grpc_cannot_carry_is_named(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "password"
+    file.touch(mode=0o600)
+    file.write_bytes(content)
+    target = GnmiTarget("tor:6030", "xco", str(file), insecure=True)
+    with pytest.raises(ConfigError, match=f"{file}: password_file: ") as raised:
+        metadata(target)
+    assert "printable ASCII" in raised.value.fix
+    with pytest.raises(SwitchUntrusted, match="printable ASCII"):
+        reopened(target)
+
+
+def test_a_password_is_its_line_without_the_end(tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    file.touch(mode=0o600)
+    file.write_bytes(b"h ~!sh\r\n")
+    found = metadata(GnmiTarget("tor:6030", "xco", str(file)))
+    assert dict(found)["password"] == "h ~!sh"
 
 
 def test_a_file_that_goes_later_is_a_problem_of_the_switch() -> None:
