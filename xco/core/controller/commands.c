@@ -11,7 +11,7 @@
 #include "controller/engine/engine.h"
 #include "controller/shell.h"
 
-static const char *const STRATEGIES[] = {"timeslice", "rate", "hybrid"};
+static const char *const STRATEGIES[] = {"timeslice", "rate", "hybrid", "gcc"}; // by enum xco_strategy
 
 static bool failed(char problem[XCO_CONFIG_PROBLEM_BYTES], const char *path) {
     (void)snprintf(problem, XCO_CONFIG_PROBLEM_BYTES, "command %.200s: %s", path, strerror(errno));
@@ -97,7 +97,7 @@ static const char *obey(struct xco_shell *shell, const char *command,
     }
     if (strncmp(command, "strategy ", 9) == 0) {
         return set_strategy(shell, command + 9) ? NULL
-                                                : "strategies are timeslice, rate and hybrid";
+                                                : "strategies are timeslice, rate, hybrid and gcc";
     }
     if (strncmp(command, "epoch ", 6) == 0) {
         return raise_epoch(shell, command + 6) ? NULL : "a new epoch is higher than the last";
