@@ -62,6 +62,7 @@ static size_t add_flows(struct xco_control *core, uint32_t host, size_t count) {
                 .source = host,
                 .destination = report->entries[i].destination,
                 .weight = weight_of(core, host, &report->entries[i]),
+                .demand_bps = XCO_FILL_GREEDY,
                 .guarantee_mbps = by_vm(core) ? report->entries[i].guarantee_mbps : 0,
             };
         }

@@ -9,6 +9,7 @@
 #include "controller/engine/outbox.h"
 #include "controller/engine/ports.h"
 #include "controller/engine/sources.h"
+#include "controller/engine/water.h"
 #include "common/least.h"
 
 // `hybrid` hands out what a link has left only if a flow gets this share of its host's rate: less
@@ -157,7 +158,7 @@ static void set_rates(struct xco_control *core, uint64_t now_ns, size_t count) {
         return;
     }
     xco_fill_guarantees(&core->fill, &core->network, core->flows, count);
-    xco_fill_max_min(&core->fill, &core->network, core->flows, count);
+    xco_water_fill(&core->fill, &core->network, core->flows, count);
     if (count > 0) {
         qsort(core->flows, count, sizeof *core->flows, by_source);
     }
