@@ -165,7 +165,7 @@ static void set_rates(struct xco_control *core, uint64_t now_ns, size_t count) {
 }
 
 void xco_rates_plan(struct xco_control *core, uint64_t now_ns) {
-    const size_t count = xco_gather(core);
+    const size_t count = xco_gather(core, now_ns);
     set_rates(core, now_ns, count);
     size_t told = 0;
     for (uint32_t host = 0; host < core->network.hosts && !core->failed; host++) {
