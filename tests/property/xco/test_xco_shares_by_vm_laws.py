@@ -113,7 +113,7 @@ def test_a_claim_leaves_half_of_what_the_others_of_a_link_are_promised(
 
 @given(cases(demands=DEMANDS))
 def test_each_flow_crosses_a_full_link(case: Case) -> None:
-    """Full but for less than 1 bit/s of each of its flows: what nobody demands is given too."""
+    """Full but for less than 1 bit/s of each of its flows: what no flow demands is given too."""
     topology, flows = case
     left, paths = capacities(topology), Paths(topology)
     load = carried(topology, max_min_shares(topology, flows, left))

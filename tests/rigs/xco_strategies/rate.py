@@ -90,7 +90,7 @@ def max_min_shares(
 ) -> dict[Flow, int]:
     """Return what is guaranteed and a weighted max-min share of the rest, in bits/s.
 
-    What nobody demands then is shared in the same way by those that got what they demand.
+    What no flow demands then is shared in the same way by those that got what they demand.
     """
     paths = _paths(topology, flows)
     left = dict(left_bps)

@@ -98,7 +98,7 @@ def test_what_waits_makes_a_silent_host_greedy_for_as_long_as_it_counts(opened: 
     assert rates(scene) == [PACED * 100 // 101, PACED // 101]
 
 
-def test_a_quiet_pair_has_what_nobody_else_wants(opened: Open) -> None:
+def test_a_quiet_pair_has_what_no_other_wants(opened: Open) -> None:
     scene = opened(STRATEGIES[1])
     for _ in range(3):
         scene.report(0, 2, quiet={2: 2000})
