@@ -311,7 +311,8 @@ def test_commands(start_loop: StartLoop) -> None:
     ]
     assert {directive.mode for directive in rates} == {Mode.RATE}
     command(path, "strategy gcc")
-    assert hosts[0].next_welcome().strategy is Strategy.GCC
+    while hosts[0].welcomes[-1].strategy is not Strategy.GCC:
+        hosts[0].receive()
     command(path, "stop")
     assert loop.process.wait(PATIENCE_S) == Exit.STOPPED
     with pytest.raises(ControllerError, match="is the controller running"):
