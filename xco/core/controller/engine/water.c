@@ -34,8 +34,8 @@ static bool is_lower(struct level a, struct level b) {
     return (product)a.left_bps * b.weight < (product)b.left_bps * a.weight;
 }
 
-// Returns what a level gives a flow, rounded down. The level is that of no link on its way or a
-// lower one, and these weigh at least as much as the flow: so it is not more than they have left.
+// Returns what a level gives a flow, rounded down. No link on its way has a lower level, and each
+// weighs at least as much as the flow: so none gives more than it has left.
 static uint64_t share(struct level level, uint64_t weight) {
     return (uint64_t)((product)level.left_bps * weight / level.weight);
 }
