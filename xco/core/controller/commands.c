@@ -11,7 +11,8 @@
 #include "controller/engine/engine.h"
 #include "controller/shell.h"
 
-static const char *const STRATEGIES[] = {"timeslice", "rate", "hybrid", "gcc"}; // by enum xco_strategy
+// By enum xco_strategy.
+static const char *const STRATEGIES[] = {"timeslice", "rate", "hybrid", "gcc"};
 
 static bool failed(char problem[XCO_CONFIG_PROBLEM_BYTES], const char *path) {
     (void)snprintf(problem, XCO_CONFIG_PROBLEM_BYTES, "command %.200s: %s", path, strerror(errno));
