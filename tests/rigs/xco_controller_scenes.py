@@ -98,11 +98,23 @@ class Speaker:
         free_ns: int = 0,
         flags: Flag = Flag.NONE,
         promised: Mapping[int, tuple[int, int]] | None = None,
+        quiet: Mapping[int, int] | None = None,
     ) -> Report:
-        """Build a report; `promised` has weight and guarantee by destination."""
+        """Build a report.
+
+        By destination, `promised` has weight and guarantee, and `quiet` the rate in kbit/s where
+        nothing waits.
+        """
         heard = self.heard[-1].header.sequence if self.heard else 0
+        quiet = quiet or {}
         waiting = tuple(
-            Waiting(destination, 100_000, rate_kbps, 0, *(promised or {}).get(destination, (0, 0)))
+            Waiting(
+                destination,
+                0 if destination in quiet else 100_000,
+                quiet.get(destination, rate_kbps),
+                0,
+                *(promised or {}).get(destination, (0, 0)),
+            )
             for destination in destinations
         )
         return Report(self.header(now_ns), flags, heard, gave_up, waiting, free_ns)
@@ -156,10 +168,11 @@ class Scene:
         *destinations: int,
         flags: Flag = Flag.NONE,
         promised: Mapping[int, tuple[int, int]] | None = None,
+        quiet: Mapping[int, int] | None = None,
         **more: int,
     ) -> None:
-        speaker = self.hosts[host]
-        self.say(speaker.report(self.now_ns, *destinations, flags=flags, promised=promised, **more))
+        speaker, by_destination = self.hosts[host], {"promised": promised, "quiet": quiet}
+        self.say(speaker.report(self.now_ns, *destinations, flags=flags, **by_destination, **more))
 
     def settle(self) -> list[Message]:
         self.node.advance(self.now_ns)

@@ -299,7 +299,7 @@ def test_commands(start_loop: StartLoop) -> None:
     hosts = loop.joined(0, 1)
     path = loop.folder / "controller.command"
     command(path, "ping")
-    with pytest.raises(ControllerError, match="strategies are timeslice, rate and hybrid"):
+    with pytest.raises(ControllerError, match="strategies are timeslice, rate, hybrid and gcc"):
         command(path, "strategy best")
     with pytest.raises(ControllerError, match="commands are epoch NUMBER, ping"):
         command(path, "dance")
@@ -310,6 +310,9 @@ def test_commands(start_loop: StartLoop) -> None:
         host.next_directive(lambda d: d.permits == (Permit(3, 490_000_000),)) for host in hosts
     ]
     assert {directive.mode for directive in rates} == {Mode.RATE}
+    command(path, "strategy gcc")
+    while hosts[0].welcomes[-1].strategy is not Strategy.GCC:
+        hosts[0].receive()
     command(path, "stop")
     assert loop.process.wait(PATIENCE_S) == Exit.STOPPED
     with pytest.raises(ControllerError, match="is the controller running"):

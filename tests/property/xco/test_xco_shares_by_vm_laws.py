@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.examples import part
 from xco_controller_scenes import MS, Scene
-from xco_strategies.rate import MBPS, Flow, capacities, guaranteed_shares, max_min_shares
+from xco_strategies.rate import GREEDY, MBPS, Flow, capacities, guaranteed_shares, max_min_shares
 
 from xco.topology.graph import Host, Link, Paths, Switch, Topology
 from xco.topology.shapes import dumbbell, star_topology, tree_topology
@@ -35,18 +35,26 @@ TOPOLOGIES = st.sampled_from(
 )
 U16 = 2**16 - 1
 WEIGHTS = st.one_of(st.integers(1, 9), st.integers(1, U16), st.integers(1, 10**6 * U16))
+ALL_GREEDY = st.just(GREEDY)
+DEMANDS = st.one_of(ALL_GREEDY, st.integers(1, 10**9))
 GUARANTEES = st.one_of(st.just(0), st.integers(1, 400), st.integers(1, U16))
 Case = tuple[Topology, list[Flow]]
 
 
 @st.composite
-def cases(draw: st.DrawFn, weights: st.SearchStrategy[int] = WEIGHTS) -> Case:
+def cases(
+    draw: st.DrawFn,
+    weights: st.SearchStrategy[int] = WEIGHTS,
+    demands: st.SearchStrategy[int] = ALL_GREEDY,
+) -> Case:
     """Draw a topology and flows between its hosts, each pair at most once."""
     topology = draw(TOPOLOGIES)
     host = st.integers(0, len(topology.hosts) - 1)
     ends = st.tuples(host, host).filter(lambda pair: pair[0] != pair[1])
     pairs = draw(st.lists(ends, min_size=1, max_size=12, unique=True))
-    return topology, [Flow(*pair, draw(weights), draw(GUARANTEES)) for pair in sorted(pairs)]
+    return topology, [
+        Flow(*pair, draw(weights), draw(GUARANTEES), draw(demands)) for pair in sorted(pairs)
+    ]
 
 
 def carried(topology: Topology, amounts: Mapping[Flow, int]) -> Counter[int]:
@@ -63,7 +71,7 @@ def promisable(left_bps: int) -> int:
     return left_bps - left_bps // 20
 
 
-@given(cases())
+@given(cases(demands=DEMANDS))
 def test_no_link_carries_or_promises_more_than_it_has(case: Case) -> None:
     topology, flows = case
     left = capacities(topology)
@@ -103,24 +111,40 @@ def test_a_claim_leaves_half_of_what_the_others_of_a_link_are_promised(
     assert all(2 * after[flow] + rounding >= before[flow] for flow in honest)
 
 
-@given(cases())
-def test_each_flow_is_held_by_a_full_link_that_gives_none_more_by_weight(case: Case) -> None:
-    """Raising its share lowers one that is not larger by weight: weighted max-min."""
+@given(cases(demands=DEMANDS))
+def test_each_flow_crosses_a_full_link(case: Case) -> None:
+    """Full but for less than 1 bit/s of each of its flows: what no flow demands is given too."""
     topology, flows = case
-    flows = [replace(flow, weight=flow.weight % 2**20 or 1) for flow in flows]
+    left, paths = capacities(topology), Paths(topology)
+    load = carried(topology, max_min_shares(topology, flows, left))
+    count = carried(topology, dict.fromkeys(flows, 1))
+    for flow in flows:
+        path = paths.path(flow.source, flow.destination)
+        assert any(left[link] - load[link] < count[link] for link in path)
+
+
+@given(cases(demands=DEMANDS))
+def test_who_gets_less_than_it_demands_is_held_by_a_link_that_gives_none_more_by_weight(
+    case: Case,
+) -> None:
+    """Raising its share lowers one that is not larger by weight: weighted max-min.
+
+    That holds of what all demand: what they get beyond that is nothing that others could use.
+    """
+    topology, flows = case
     left, paths = capacities(topology), Paths(topology)
     floors = guaranteed_shares(topology, flows, left)
     rates = max_min_shares(topology, flows, left)
-    share = {flow: (rates[flow] - floors[flow]) // flow.weight for flow in flows}
-    load = carried(topology, rates)
-    weight = carried(topology, {flow: flow.weight for flow in flows})
-    for flow in flows:
+    demanded = {flow: min(rates[flow], flow.demand_bps) for flow in flows}
+    share = {flow: demanded[flow] - floors[flow] for flow in flows}
+    load, count = carried(topology, demanded), carried(topology, dict.fromkeys(flows, 1))
+    for flow in (flow for flow in flows if demanded[flow] < flow.demand_bps):
         holding = [
             link
             for link in paths.path(flow.source, flow.destination)
-            if left[link] - load[link] < weight[link]
+            if left[link] - load[link] < count[link]
             and all(
-                share[other] <= share[flow]
+                share[other] * flow.weight < (share[flow] + 1) * other.weight
                 for other in flows
                 if link in paths.path(other.source, other.destination)
             )
@@ -128,14 +152,37 @@ def test_each_flow_is_held_by_a_full_link_that_gives_none_more_by_weight(case: C
         assert holding
 
 
-@given(cases(st.integers(2**19, 2**20 - 1)), st.integers(0, 16))
-def test_only_the_proportions_of_weights_count(case: Case, doublings: int) -> None:
+@given(cases(st.integers(1, 10**6), DEMANDS), st.integers(1, U16))
+def test_only_the_proportions_of_weights_count(case: Case, factor: int) -> None:
     topology, flows = case
     left = capacities(topology)
-    more = {flow: replace(flow, weight=flow.weight << doublings) for flow in flows}
+    more = {flow: replace(flow, weight=flow.weight * factor) for flow in flows}
     rates = max_min_shares(topology, flows, left)
     scaled = max_min_shares(topology, list(more.values()), left)
     assert {flow: scaled[more[flow]] for flow in flows} == rates
+
+
+def connected(topology: Topology, flows: list[Flow], first: Flow) -> list[Flow]:
+    """Return the flows that share links with one, directly or through others."""
+    paths = Paths(topology)
+    found, links = [first], set(paths.path(first.source, first.destination))
+    while more := [
+        flow
+        for flow in flows
+        if flow not in found and links.intersection(paths.path(flow.source, flow.destination))
+    ]:
+        found += more
+        links.update(*(paths.path(flow.source, flow.destination) for flow in more))
+    return found
+
+
+@given(cases(demands=DEMANDS), st.data())
+def test_flows_that_share_no_link_do_not_matter(case: Case, data: st.DataObject) -> None:
+    topology, flows = case
+    left = capacities(topology)
+    some = connected(topology, flows, data.draw(st.sampled_from(flows)))
+    alone, all_ = max_min_shares(topology, some, left), max_min_shares(topology, flows, left)
+    assert alone == {flow: all_[flow] for flow in some}
 
 
 @contextmanager
@@ -150,12 +197,34 @@ def scene(topology: Topology, weights: Mapping[str, int], strategy: str) -> Iter
             made.node.close()
 
 
-def told(scene_: Scene, flows: list[Flow], promised: Mapping[Flow, tuple[int, int]]) -> list[int]:
-    """Report flows with their weights and guarantees; return the rate of each."""
+def report(
+    scene_: Scene,
+    flows: list[Flow],
+    promised: Mapping[Flow, tuple[int, int]],
+    quiet: Mapping[Flow, int],
+) -> None:
     for host in range(len(scene_.hosts)):
         own = [flow for flow in flows if flow.source == host]
         by_destination = {flow.destination: promised[flow] for flow in own}
-        scene_.report(host, *by_destination, promised=by_destination)
+        rates = {flow.destination: quiet[flow] for flow in own if flow in quiet}
+        scene_.report(host, *by_destination, promised=by_destination, quiet=rates)
+
+
+def told(
+    scene_: Scene,
+    flows: list[Flow],
+    promised: Mapping[Flow, tuple[int, int]],
+    quiet: Mapping[Flow, int] | None = None,
+) -> list[int]:
+    """Report flows with their weights and guarantees; return the rate of each.
+
+    `quiet` has the rates in kbit/s of those for which nothing waits, for longer than they are taken
+    for greedy.
+    """
+    report(scene_, flows, promised, quiet or {})
+    for _ in range(2 if quiet else 0):
+        scene_.run_until(scene_.now_ns + 250 * MS)
+        report(scene_, flows, promised, quiet or {})
     scene_.run_until(scene_.now_ns + MS)
     rates = {
         (host.host, permit.destination): permit.rate_bps
@@ -170,7 +239,10 @@ def told(scene_: Scene, flows: list[Flow], promised: Mapping[Flow, tuple[int, in
 def test_the_controller_gives_what_the_model_gives(
     case: Case, strategy: str, data: st.DataObject
 ) -> None:
-    """A flow's weight is that of its host times that of its VMs, 0 as 1."""
+    """A flow's weight is that of its host times that of its VMs, 0 as 1.
+
+    Where nothing waits, it demands half more than it uses, and 1 Mb/s.
+    """
     topology, flows = case
     of_host = [data.draw(st.one_of(st.just(1), st.integers(1, 10**6))) for _ in topology.hosts]
     of_vms = [data.draw(st.one_of(st.integers(0, 9), st.integers(0, U16))) for _ in flows]
@@ -178,12 +250,19 @@ def test_the_controller_gives_what_the_model_gives(
     promised = {
         flow: (weight, flow.guarantee_mbps) for flow, weight in zip(flows, of_vms, strict=True)
     }
+    calm = data.draw(st.sets(st.sampled_from(flows)))
+    quiet = {flow: data.draw(st.integers(1, 10**6)) for flow in flows if flow in calm}
     weighted = [
-        replace(flow, weight=of_host[flow.source] * max(1, promised[flow][0])) for flow in flows
+        replace(
+            flow,
+            weight=of_host[flow.source] * max(1, promised[flow][0]),
+            demand_bps=1500 * quiet[flow] + MBPS if flow in quiet else GREEDY,
+        )
+        for flow in flows
     ]
     wanted = max_min_shares(topology, weighted, capacities(topology, 980))
     with scene(topology, weights, strategy) as scene_:
-        assert told(scene_, flows, promised) == [max(1, wanted[flow]) for flow in weighted]
+        assert told(scene_, flows, promised, quiet) == [max(1, wanted[flow]) for flow in weighted]
 
 
 @settings(max_examples=part(30), deadline=None)

@@ -3,21 +3,25 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import chain
+from math import floor
 
 from xco.topology.graph import Paths, Topology
 
 MBPS = 10**6
+GREEDY = 2**64 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """A backlogged V2V flow, host to host."""
+    """A V2V flow, host to host; greedy, or with the rate that it demands."""
 
     source: int
     destination: int
     weight: int = 1
     guarantee_mbps: int = 0
+    demand_bps: int = GREEDY
 
 
 def capacities(topology: Topology, pace_permille: int = 1000) -> dict[int, int]:
@@ -52,22 +56,30 @@ def guaranteed_shares(
 ) -> dict[Flow, int]:
     """Return what each flow is guaranteed, in bits/s, of all but a twentieth of its links.
 
-    A guarantee counts up to what its path can promise, in whole Mb/s, rounded up. Where those of a
-    link are more than it can promise, each gets its part of that; of its links, the least.
+    A guarantee counts up to what its flow demands and its path can promise, in whole Mb/s, rounded
+    up. Where those of a link are more than it can promise, each gets its part of that; of its
+    links, the least, and no more than is demanded.
     """
     paths = _paths(topology, flows)
     left_bps = {link: left - left // 20 for link, left in left_bps.items()}
     wanted = {
-        flow: min(flow.guarantee_mbps, *(-(-left_bps[link] // MBPS) for link in paths[flow]))
+        flow: min(
+            flow.guarantee_mbps,
+            -(-flow.demand_bps // MBPS),
+            *(-(-left_bps[link] // MBPS) for link in paths[flow]),
+        )
         for flow in flows
     }
     load = _load(paths, wanted)
     return {
         flow: min(
-            wanted[flow] * MBPS
-            if load[link] * MBPS <= left_bps[link]
-            else wanted[flow] * left_bps[link] // load[link]
-            for link in paths[flow]
+            flow.demand_bps,
+            *(
+                wanted[flow] * MBPS
+                if load[link] * MBPS <= left_bps[link]
+                else wanted[flow] * left_bps[link] // load[link]
+                for link in paths[flow]
+            ),
         )
         for flow in flows
     }
@@ -78,36 +90,42 @@ def max_min_shares(
 ) -> dict[Flow, int]:
     """Return what is guaranteed and a weighted max-min share of the rest, in bits/s.
 
-    Of all links, the one that can give least by weight sets what its flows get. That is taken off
-    all links, and so on. Levels are whole bits/s for a weight of one; weights are halved together
-    until they have 20 bits.
+    What no flow demands then is shared in the same way by those that got what they demand.
     """
     paths = _paths(topology, flows)
-    weights = lightened(flows)
-    floors = guaranteed_shares(topology, flows, left_bps)
     left = dict(left_bps)
-    for flow, floor in floors.items():
-        _take(left, paths[flow], floor)
-    shares: dict[Flow, int] = {}
-    while len(shares) < len(paths):
-        load = _load(paths, {flow: weights[flow] for flow in paths if flow not in shares})
-        level = min(left[link] // weight for link, weight in load.items())
-        settled = [
-            flow
-            for flow in paths
-            if flow not in shares and any(left[link] // load[link] == level for link in paths[flow])
-        ]
-        for flow in settled:
-            shares[flow] = level * weights[flow]
-            _take(left, paths[flow], shares[flow])
-    return {flow: floors[flow] + shares[flow] for flow in paths}
+    rates = guaranteed_shares(topology, flows, left_bps)
+    for flow, rate in rates.items():
+        _take(left, paths[flow], rate)
+    _fill(rates, paths, left, {flow: flow.demand_bps for flow in flows})
+    sated = [flow for flow in flows if rates[flow] == flow.demand_bps]
+    _fill(rates, paths, left, dict.fromkeys(sated, GREEDY))
+    return rates
 
 
-def lightened(flows: Iterable[Flow]) -> dict[Flow, int]:
-    """Return the weights, halved together until all have 20 bits; at least 1."""
-    flows = list(flows)
-    halvings = max(0, max((flow.weight for flow in flows), default=1).bit_length() - 20)
-    return {flow: max(1, flow.weight >> halvings) for flow in flows}
+def _fill(
+    rates: dict[Flow, int],
+    paths: Mapping[Flow, tuple[int, ...]],
+    left: dict[int, int],
+    demands: Mapping[Flow, int],
+) -> None:
+    """Add max-min shares to rates, up to demands; take them off what links have left.
+
+    Of all links, the one that can give least by weight sets what its flows get. Those that demand
+    less come first: what they leave raises its level. Levels are exact, rates whole bits/s.
+    """
+    waiting = set(demands)
+    while waiting:
+        load = _load(paths, {flow: flow.weight for flow in waiting})
+        levels = {link: Fraction(left[link], weight) for link, weight in load.items()}
+        level = min(levels.values())
+        sated = {flow for flow in waiting if demands[flow] - rates[flow] <= level * flow.weight}
+        held = {flow for flow in waiting if any(levels[link] == level for link in paths[flow])}
+        for flow in sated or held:
+            share = min(demands[flow] - rates[flow], floor(level * flow.weight))
+            rates[flow] += share
+            _take(left, paths[flow], share)
+        waiting -= sated or held
 
 
 def _take(left: dict[int, int], path: Iterable[int], rate_bps: int) -> None:

@@ -8,7 +8,7 @@ from xco_controller_scenes import MS, Scene
 
 from xco.protocol.messages import Mode
 from xco.topology.graph import Host, Link, Switch, Topology
-from xco.topology.shapes import star_topology
+from xco.topology.shapes import dumbbell, star_topology
 
 PACED = 980_000_000
 MOST = 2**16 - 1
@@ -98,8 +98,43 @@ def test_the_largest_weights_share_a_link(tmp_path: Path) -> None:
 
 
 def test_a_rate_that_rounds_to_nothing_is_still_a_limit(tmp_path: Path) -> None:
-    most = {"h1": 10**6, "h2": 10**6}
-    assert told(tmp_path, {0: (1, 0), 1: (1, 0)}, capacity="1Mbps", weights=most) == [1, 1]
+    rates = told(tmp_path, {0: (MOST, 0), 1: (1, 0)}, capacity="1Mbps", weights={"h1": 10**6})
+    assert rates == [979_999, 1]
+
+
+def test_a_large_weight_on_other_links_changes_nothing(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, star_topology(5, "1Gbps"), {"h3": 10**6}, strategy="gcc")
+    scene.join()
+    for host, to, weight in ((0, 4, 3), (1, 4, 1), (2, 3, MOST)):
+        scene.report(host, to, promised={to: (weight, 0)})
+    scene.run_until(scene.now_ns + MS)
+    rates = [scene.hosts[host].directive.permits[0].rate_bps for host in range(3)]
+    assert rates == [PACED // 4 * 3, PACED // 4, PACED]
+    scene.node.close()
+
+
+@pytest.mark.parametrize(
+    ("senders", "each", "weights", "capacity_mbps"),
+    [(10, 64, (240_000, 1), 100), (8, 8, (16, MOST), 100), (8, 8, (16, MOST), 50)],
+)
+def test_many_large_weights_leave_nothing_of_a_link(
+    tmp_path: Path, senders: int, each: int, weights: tuple[int, int], capacity_mbps: int
+) -> None:
+    """All that two switches have between them is given out but for 1 bit/s of each pair."""
+    slow = dumbbell(senders + 1, each, "1Gbps", f"{capacity_mbps}Mbps")
+    of_host, of_vms = weights
+    heavy = {f"s{number + 1}": of_host for number in range(senders)}
+    receivers = range(senders + 1, senders + 1 + each)
+    scene = Scene(tmp_path, slow, heavy, strategy="rate", max_min=True)
+    scene.join()
+    for host in range(senders):
+        scene.report(host, *receivers, promised=dict.fromkeys(receivers, (of_vms, 0)))
+    scene.report(senders, receivers[0])
+    scene.run_until(scene.now_ns + 20 * MS)
+    rates = [permit.rate_bps for host in scene.hosts for permit in host.directive.permits]
+    assert len(rates) == senders * each + 1
+    assert 0 <= capacity_mbps * 980_000 - sum(rates) < len(rates)
+    scene.node.close()
 
 
 @pytest.mark.parametrize("strategy", ["timeslice", "hybrid"])

@@ -11,7 +11,8 @@
 #include "controller/engine/engine.h"
 #include "controller/shell.h"
 
-static const char *const STRATEGIES[] = {"timeslice", "rate", "hybrid"};
+// By enum xco_strategy.
+static const char *const STRATEGIES[] = {"timeslice", "rate", "hybrid", "gcc"};
 
 static bool failed(char problem[XCO_CONFIG_PROBLEM_BYTES], const char *path) {
     (void)snprintf(problem, XCO_CONFIG_PROBLEM_BYTES, "command %.200s: %s", path, strerror(errno));
@@ -97,7 +98,7 @@ static const char *obey(struct xco_shell *shell, const char *command,
     }
     if (strncmp(command, "strategy ", 9) == 0) {
         return set_strategy(shell, command + 9) ? NULL
-                                                : "strategies are timeslice, rate and hybrid";
+                                                : "strategies are timeslice, rate, hybrid and gcc";
     }
     if (strncmp(command, "epoch ", 6) == 0) {
         return raise_epoch(shell, command + 6) ? NULL : "a new epoch is higher than the last";

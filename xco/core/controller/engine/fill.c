@@ -1,5 +1,4 @@
-// Shares links out among flows: equally as in section 3.3 of the paper, or what is guaranteed, and
-// then max-min fairly.
+// Shares links out among flows: equally as in section 3.3 of the paper, or what is guaranteed.
 #include "controller/engine/fill.h"
 
 #include <stdbool.h>
@@ -8,10 +7,6 @@
 
 #include "common/least.h"
 #include "common/promise.h"
-
-// Links that cost about as much as a flow of usual path length.
-#define LINKS_A_VISIT 16u
-#define WEIGHT_BITS 20
 
 int xco_fill_init(struct xco_fill *fill, const struct xco_network *network) {
     const size_t links = xco_network_directed(network);
@@ -30,9 +25,8 @@ void xco_fill_free(struct xco_fill *fill) {
     *fill = (struct xco_fill){0};
 }
 
-// Adds to the load of every link of a flow's path.
-static void load_path(struct xco_fill *fill, const struct xco_network *network,
-                      const struct xco_fill_flow *flow, uint64_t weight) {
+void xco_fill_load(struct xco_fill *fill, const struct xco_network *network,
+                   const struct xco_fill_flow *flow, uint64_t weight) {
     uint32_t path[XCO_PATH_MAX];
     const size_t length = xco_network_path(network, flow->source, flow->destination, path);
     for (size_t i = 0; i < length; i++) {
@@ -40,9 +34,8 @@ static void load_path(struct xco_fill *fill, const struct xco_network *network,
     }
 }
 
-// Adds to a flow's rate; subtracts that and a weight from the links of its path.
-static void give(struct xco_fill *fill, const struct xco_network *network,
-                 struct xco_fill_flow *flow, uint64_t rate_bps, uint64_t weight) {
+void xco_fill_give(struct xco_fill *fill, const struct xco_network *network,
+                   struct xco_fill_flow *flow, uint64_t rate_bps, uint64_t weight) {
     uint32_t path[XCO_PATH_MAX];
     const size_t length = xco_network_path(network, flow->source, flow->destination, path);
     flow->rate_bps += rate_bps;
@@ -69,7 +62,7 @@ void xco_fill_equal(struct xco_fill *fill, const struct xco_network *network,
                     struct xco_fill_flow *flows, size_t count) {
     memset(fill->load, 0, xco_network_directed(network) * sizeof *fill->load);
     for (size_t i = 0; i < count; i++) {
-        load_path(fill, network, &flows[i], 1);
+        xco_fill_load(fill, network, &flows[i], 1);
     }
     for (size_t i = 0; i < count; i++) {
         flows[i].rate_bps = least_share(fill, network, &flows[i]);
@@ -77,24 +70,24 @@ void xco_fill_equal(struct xco_fill *fill, const struct xco_network *network,
     fill->visits = count;
 }
 
-// Cuts a guarantee to what the links of the path have left, so that one that is too large
-// leaves half of theirs to the others.
+// Cuts a guarantee to what the flow demands and the links of the path have left, so that one that
+// is too large leaves half of theirs to the others.
 static void cut(const struct xco_fill *fill, const struct xco_network *network,
                 struct xco_fill_flow *flow) {
     uint32_t path[XCO_PATH_MAX];
     const size_t length = xco_network_path(network, flow->source, flow->destination, path);
     for (size_t i = 0; i < length; i++) {
-        const uint64_t most = xco_promisable(fill->left_bps[path[i]]);
+        const uint64_t most = xco_least(flow->demand_bps, xco_promisable(fill->left_bps[path[i]]));
         flow->guarantee_mbps = xco_promise_cut(flow->guarantee_mbps, most);
     }
 }
 
-// Returns the part of a guarantee that every link of the path can give.
+// Returns the part of a guarantee that is demanded and that every link of the path can give.
 static uint64_t granted(const struct xco_fill *fill, const struct xco_network *network,
                         const struct xco_fill_flow *flow) {
     uint32_t path[XCO_PATH_MAX];
     const size_t length = xco_network_path(network, flow->source, flow->destination, path);
-    uint64_t least = UINT64_MAX;
+    uint64_t least = flow->demand_bps;
     for (size_t i = 0; i < length; i++) {
         const uint32_t link = path[i];
         least = xco_least(least,
@@ -121,73 +114,12 @@ void xco_fill_guarantees(struct xco_fill *fill, const struct xco_network *networ
     memset(fill->load, 0, xco_network_directed(network) * sizeof *fill->load);
     for (size_t i = 0; i < count; i++) {
         cut(fill, network, &flows[i]);
-        load_path(fill, network, &flows[i], flows[i].guarantee_mbps);
+        xco_fill_load(fill, network, &flows[i], flows[i].guarantee_mbps);
     }
     for (size_t i = 0; i < count; i++) {
         flows[i].granted_bps = granted(fill, network, &flows[i]);
     }
     for (size_t i = 0; i < count; i++) {
-        give(fill, network, &flows[i], flows[i].granted_bps, 0);
-    }
-}
-
-// Returns the least share over all loaded links.
-static uint64_t water_level(const struct xco_fill *fill, uint32_t links) {
-    uint64_t least = UINT64_MAX;
-    for (uint32_t link = 0; link < links; link++) {
-        if (fill->load[link] > 0 && fill->left_bps[link] / fill->load[link] < least) {
-            least = fill->left_bps[link] / fill->load[link];
-        }
-    }
-    return least;
-}
-
-// Settles every flow with a link at the level on its path, moves the others to the front, and
-// returns their number. All flows are checked before one is settled, so their order does not
-// matter.
-static size_t settle_level(struct xco_fill *fill, const struct xco_network *network,
-                           struct xco_fill_flow *flows, size_t open, uint64_t level) {
-    size_t kept = 0;
-    for (size_t i = 0; i < open; i++) {
-        if (least_share(fill, network, &flows[i]) > level) {
-            const struct xco_fill_flow settled = flows[kept];
-            flows[kept++] = flows[i];
-            flows[i] = settled;
-        }
-    }
-    for (size_t i = kept; i < open; i++) {
-        give(fill, network, &flows[i], level * flows[i].weight, flows[i].weight);
-    }
-    return kept;
-}
-
-// Halves all weights until none needs more than WEIGHT_BITS.
-static void lighten(struct xco_fill_flow *flows, size_t count) {
-    uint64_t any = 0;
-    unsigned halvings = 0;
-    for (size_t i = 0; i < count; i++) {
-        any |= flows[i].weight;
-    }
-    while (any >> halvings >> WEIGHT_BITS > 0) {
-        halvings++;
-    }
-    for (size_t i = 0; i < count; i++) {
-        flows[i].weight = xco_most(1, flows[i].weight >> halvings);
-    }
-}
-
-void xco_fill_max_min(struct xco_fill *fill, const struct xco_network *network,
-                      struct xco_fill_flow *flows, size_t count) {
-    const uint32_t links = xco_network_directed(network);
-    lighten(flows, count);
-    memset(fill->load, 0, links * sizeof *fill->load);
-    for (size_t i = 0; i < count; i++) {
-        load_path(fill, network, &flows[i], flows[i].weight);
-    }
-    size_t open = count;
-    fill->visits = 0;
-    while (open > 0) {
-        fill->visits += open + links / LINKS_A_VISIT;
-        open = settle_level(fill, network, flows, open, water_level(fill, links));
+        xco_fill_give(fill, network, &flows[i], flows[i].granted_bps, 0);
     }
 }

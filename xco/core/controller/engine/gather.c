@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "controller/engine/demands.h"
 #include "common/least.h"
 
 bool xco_gather_planned(const struct xco_peer *peer) {
@@ -43,7 +44,8 @@ static bool takes_part(const struct xco_control *core, uint32_t host,
     return entry->backlog_bytes > 0 && entry->destination != core->peers[host]->turn.destination;
 }
 
-// Whether the weights and guarantees of VMs count. Next to slices they do not: slices ignore them.
+// Whether the weights and guarantees of VMs count, and demands. Next to slices they do not: slices
+// ignore them.
 static bool by_vm(const struct xco_control *core) {
     return !xco_grants_slices(core->settings.strategy);
 }
@@ -54,7 +56,12 @@ static uint64_t weight_of(const struct xco_control *core, uint32_t host,
     return by_vm(core) ? weight * xco_most(1, entry->weight) : weight;
 }
 
-static size_t add_flows(struct xco_control *core, uint32_t host, size_t count) {
+static uint64_t demand_of(const struct xco_control *core, uint32_t host,
+                          const struct xco_waiting *entry, uint64_t now_ns) {
+    return by_vm(core) ? xco_demands_of(core->peers[host], entry, now_ns) : XCO_FILL_GREEDY;
+}
+
+static size_t add_flows(struct xco_control *core, uint32_t host, size_t count, uint64_t now_ns) {
     const struct xco_report *report = &core->peers[host]->report;
     for (size_t i = 0; i < report->count; i++) {
         if (takes_part(core, host, &report->entries[i])) {
@@ -62,6 +69,7 @@ static size_t add_flows(struct xco_control *core, uint32_t host, size_t count) {
                 .source = host,
                 .destination = report->entries[i].destination,
                 .weight = weight_of(core, host, &report->entries[i]),
+                .demand_bps = demand_of(core, host, &report->entries[i], now_ns),
                 .guarantee_mbps = by_vm(core) ? report->entries[i].guarantee_mbps : 0,
             };
         }
@@ -69,7 +77,7 @@ static size_t add_flows(struct xco_control *core, uint32_t host, size_t count) {
     return count;
 }
 
-size_t xco_gather(struct xco_control *core) {
+size_t xco_gather(struct xco_control *core, uint64_t now_ns) {
     size_t count = 0;
     for (uint32_t host = 0; host < core->network.hosts; host++) {
         if (!xco_gather_planned(core->peers[host])) {
@@ -78,7 +86,7 @@ size_t xco_gather(struct xco_control *core) {
         if (!reserve_flows(core, count + XCO_ENTRIES_MAX)) {
             return 0;
         }
-        count = add_flows(core, host, count);
+        count = add_flows(core, host, count, now_ns);
     }
     return count;
 }

@@ -11,6 +11,6 @@
 bool xco_gather_planned(const struct xco_peer *peer);
 
 // Collects all flows that take part into `flows`, by source; returns their number.
-size_t xco_gather(struct xco_control *core);
+size_t xco_gather(struct xco_control *core, uint64_t now_ns);
 
 #endif

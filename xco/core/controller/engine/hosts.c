@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "controller/engine/claims.h"
+#include "controller/engine/demands.h"
 #include "controller/engine/fallback.h"
 #include "controller/engine/lone.h"
 #include "controller/engine/outbox.h"
@@ -74,6 +75,7 @@ static void remove_host(struct xco_control *core, uint64_t now_ns, uint32_t host
     xco_slices_leave(core, now_ns, host, stop_ns);
     peer->joined = false;
     peer->report = (struct xco_report){0};
+    peer->pair_count = 0;
     xco_control_dirty(core, now_ns);
 }
 
@@ -143,6 +145,7 @@ static enum xco_receive_result report(struct xco_control *core, uint64_t now_ns,
         xco_ports_sent(core, host, &peer->report, &message->body.report);
     }
     peer->report = message->body.report;
+    xco_demands_note(peer, now_ns);
     note_fallen(core, now_ns, host, (peer->report.flags & XCO_FLAG_FELL_BACK) != 0);
     send_again_if_lost(core, now_ns, host);
     if (peer->coordinated && xco_grants_slices(core->settings.strategy)) {
@@ -289,6 +292,9 @@ void xco_peers_care(struct xco_control *core, uint64_t now_ns, uint32_t host, ui
         return;
     }
     xco_claims_care(core, now_ns, host);
+    if (xco_demands_ended(peer, core->planned_ns, now_ns)) {
+        xco_control_dirty(core, now_ns);
+    }
     uint64_t next = peer->sent_ns + core->settings.heartbeat_ns;
     if (next <= now_ns) {
         peer->plan_due = true;

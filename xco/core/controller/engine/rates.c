@@ -9,6 +9,7 @@
 #include "controller/engine/outbox.h"
 #include "controller/engine/ports.h"
 #include "controller/engine/sources.h"
+#include "controller/engine/water.h"
 #include "common/least.h"
 
 // `hybrid` hands out what a link has left only if a flow gets this share of its host's rate: less
@@ -157,14 +158,14 @@ static void set_rates(struct xco_control *core, uint64_t now_ns, size_t count) {
         return;
     }
     xco_fill_guarantees(&core->fill, &core->network, core->flows, count);
-    xco_fill_max_min(&core->fill, &core->network, core->flows, count);
+    xco_water_fill(&core->fill, &core->network, core->flows, count);
     if (count > 0) {
         qsort(core->flows, count, sizeof *core->flows, by_source);
     }
 }
 
 void xco_rates_plan(struct xco_control *core, uint64_t now_ns) {
-    const size_t count = xco_gather(core);
+    const size_t count = xco_gather(core, now_ns);
     set_rates(core, now_ns, count);
     size_t told = 0;
     for (uint32_t host = 0; host < core->network.hosts && !core->failed; host++) {

@@ -44,6 +44,14 @@ struct xco_claims {
     bool due; // a message to it is due
 };
 
+// A pair of hosts, by the reports of the one that sends.
+struct xco_pair {
+    uint64_t reported_ns; // last
+    uint64_t waited_ns;   // when something last waited, or the pair was new
+    uint64_t demand_bps;  // while nothing waits
+    uint16_t destination;
+};
+
 // State of a host that has ever sent a message.
 struct xco_peer {
     struct xco_origin origin;
@@ -58,6 +66,8 @@ struct xco_peer {
     uint64_t echo_sent_ns;     // of the last message, host's clock
     uint64_t echo_received_ns; // its arrival, by the kernel; heard_ns: when it was read
     struct xco_report report;  // the last report
+    struct xco_pair pairs[XCO_ENTRIES_MAX]; // of this and earlier ones
+    size_t pair_count;
     uint32_t offered[XCO_ENTRIES_MAX]; // the backlog group known to the scheduler
     size_t offered_count;
     struct xco_turn turn;
