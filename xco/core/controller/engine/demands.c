@@ -8,6 +8,7 @@
 // What a pair may send more, so that it can begin to grow from nothing. A share of the line would
 // add up: 64 quiet pairs would hold more than half of a link if each had a hundredth of it.
 #define MARGIN_BPS 1000000u
+#define QUIET_BYTES 3028u // two full frames wait of a slow sender too, while its gate opens
 #define GROWN_BPS(kbps) (UINT64_C(1500) * (kbps) + MARGIN_BPS) // half more than that, and a margin
 
 // Returns the index of the pair to a destination; the number of pairs if none is known.
@@ -27,7 +28,7 @@ static struct xco_pair noted(const struct xco_pair *before, const struct xco_wai
     if (before == NULL || now_ns - before->reported_ns >= GREEDY_NS) {
         return pair;
     }
-    pair.waited_ns = entry->backlog_bytes > 0 ? now_ns : before->waited_ns;
+    pair.waited_ns = entry->backlog_bytes > QUIET_BYTES ? now_ns : before->waited_ns;
     // one that still fits is kept: each change is news to all who share links with the pair
     const bool fits = grown <= before->demand_bps && grown >= before->demand_bps / 4 * 3;
     pair.demand_bps = fits ? before->demand_bps : grown;
@@ -66,7 +67,7 @@ void xco_demands_note(struct xco_peer *peer, uint64_t now_ns) {
 uint64_t xco_demands_of(const struct xco_peer *peer, const struct xco_waiting *entry,
                         uint64_t now_ns) {
     const size_t at = find(peer, entry->destination);
-    const bool greedy = entry->backlog_bytes > 0 || at == peer->pair_count ||
+    const bool greedy = entry->backlog_bytes > QUIET_BYTES || at == peer->pair_count ||
                         now_ns - peer->pairs[at].waited_ns < GREEDY_NS;
     return greedy ? XCO_FILL_GREEDY : peer->pairs[at].demand_bps;
 }

@@ -7,6 +7,8 @@
 #include "coordinator/engine/orders.h"
 
 #define RATE_OVER_NS 5000000 // shortest interval for measuring a rate
+#define PAUSE_NS 50000000    // longest: a sender that is silent for this long has stopped
+#define PAUSE_BITS 36336u    // and one that would have sent three full frames
 #define SHORTEST_SILENCE_NS 1000000
 #define LONGEST_SILENCE_NS 60000000000
 #define UNSLICED_NS 10000000000 // after a refused slice, directives are not obeyed for this long
@@ -179,10 +181,16 @@ bool xco_core_silent(const struct xco_core *core, int64_t now_ns) {
     return core->counts.directives == 0 || now_ns - core->valid_ns >= core->config.silence_ns;
 }
 
+// Whether nothing was sent only because the next frame of a slow sender is not due yet.
+static bool pauses(const struct xco_destination *destination, uint64_t bytes, int64_t over_ns) {
+    return bytes == 0 && over_ns < PAUSE_NS &&
+           destination->rate_bps / 1000 * (uint64_t)(over_ns / 1000) < PAUSE_BITS * UINT64_C(1000);
+}
+
 static void measure(struct xco_destination *destination, int64_t now_ns) {
-    int64_t over = now_ns - destination->rate_since_ns;
-    if (over >= RATE_OVER_NS) {
-        uint64_t bytes = destination->sent_bytes - destination->rate_since_bytes;
+    const int64_t over = now_ns - destination->rate_since_ns;
+    const uint64_t bytes = destination->sent_bytes - destination->rate_since_bytes;
+    if (over >= RATE_OVER_NS && !pauses(destination, bytes, over)) {
         destination->rate_bps = bytes * 8 * 1000000 / (uint64_t)(over / 1000);
         destination->rate_since_ns = now_ns;
         destination->rate_since_bytes = destination->sent_bytes;
