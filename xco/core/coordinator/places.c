@@ -78,7 +78,7 @@ static int load(struct xco_coordinator *c, bool paced) {
         .large_bytes = (uint32_t)c->config.flow_bytes,
         .crowd_bytes = CROWD_BYTES,
         .window_ns = c->config.flow_window_ns,
-        .hosts = (uint32_t)(c->config.host_count > 0 ? c->config.host_count : 1),
+        .hosts = xco_config_hosts(&c->config),
         .admission = c->config.admission_ppm > 0,
     };
     struct xco_classifier *classifier = &c->places.classifier;
