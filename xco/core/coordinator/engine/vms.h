@@ -1,7 +1,8 @@
 // Which VMs send to which destination, and what their weights and guarantees add up to; pure.
 //
 // Each VM with a share of its own has a slot; others share some (qdisc/maps.h). A destination
-// counts the VMs that sent to it within the last 100 ms. A VM's guarantee is divided among the
+// counts the VMs that sent to it within the last 100 ms, each by its weight as far as it uses its
+// share of the gate. A VM's guarantee is divided among the
 // hosts that it sends to: each gets what the VM may soon use there, within an equal part of the
 // guarantee or what the others leave of it. Destinations outside the topology have no part.
 #ifndef XCO_COORDINATOR_ENGINE_VMS_H
