@@ -5,15 +5,16 @@ fast the machine is makes no difference.
 """
 
 import os
+import re
 import signal
 from collections.abc import Iterator
 
 import pytest
 from prometheus_client import CollectorRegistry
 from support.waiting import PATIENCE_S, eventually
-from xco_vms_rig import WEIGHTS, Queues, Vms, vms_rig
+from xco_vms_rig import FAR_MAC, FAST, WEIGHTS, Queues, Vms, vms_rig
 
-from benchmarks.xco.gates.rig import HOST, PAYLOAD, Running
+from benchmarks.xco.gates.rig import HOST, OTHER, PAYLOAD, Running
 from xco.coordinator.status import Metrics, VmStatus, status
 from xco.protocol.wire import Mode, Permit, Strategy
 
@@ -26,6 +27,8 @@ SLOT = "7e00:18"
 """The class of the first listed VM behind the first gate."""
 LAST_UNLISTED = "7e40:2f"
 """That of the last one behind the gate of destinations outside the topology."""
+CLASSES = "class show dev e0"
+GUARANTEED = 10
 GUARANTEE = """
 [vm.gold]
 interface = "gold0"
@@ -117,6 +120,24 @@ def test_a_guarantee_holds_against_a_flood_of_weight_100(vms: Vms) -> None:
     counts = queues.open(FRAMES, RATE_BPS)
     assert counts[GOLD_AT] > 0.47 * FRAMES
     assert counts[TIN_AT] > 0.2 * FRAMES
+
+
+def test_a_vm_that_sends_to_two_hosts_has_one_guarantee(vms: Vms) -> None:
+    """Behind each gate the whole guarantee came first: gold had twice what it was promised."""
+    vms.add("gold", GOLD_AT)
+    _, running = started(vms, GUARANTEE)
+    eventually(lambda: here(running) == 1)
+    vms.ip(f"neighbour add {OTHER} lladdr {FAR_MAC} dev v0", inside=vms.named("gold"))
+    vms.send("gold", GOLD_AT, FAST)
+    eventually(lambda: rates(vms) == [GUARANTEED])  # one gate has all of it
+    vms.send("gold", GOLD_AT, FAST, to=OTHER)
+    eventually(lambda: rates(vms) == [GUARANTEED / 2] * 2)
+
+
+def rates(vms: Vms) -> list[float]:
+    """Return what gold is guaranteed behind each gate to a host, in Mbit/s."""
+    found = re.findall(r"class htb 7e(0[01]):18 .*rate (\d+)([KM])bit ceil", vms.tc(CLASSES))
+    return [int(rate) / (1 if unit == "M" else 1000) for _, rate, unit in found]
 
 
 def test_what_the_guaranteed_do_not_use_the_others_get(vms: Vms) -> None:

@@ -8,6 +8,7 @@
 #include "coordinator/background.h"
 #include "coordinator/engine/engine.h"
 #include "coordinator/loss.h"
+#include "coordinator/vm_queues.h"
 #include "coordinator/vms.h"
 #include "qdisc/tree.h"
 #include "common/log.h"
@@ -93,7 +94,7 @@ static int load(struct xco_coordinator *c, bool paced) {
     c->config.tree.classify = classifier->classify;
     c->config.tree.share = classifier->share;
     c->config.tree.uncut_bytes = uncut_bytes(&c->config);
-    c->config.tree.slots = c->config.vm_count > 0 && !paced ? c->vms.shares.slots : NULL;
+    c->config.tree.slots = c->config.vm_count > 0 && !paced ? c->vms.classes[0] : NULL;
     return 0;
 }
 
@@ -112,6 +113,7 @@ int xco_places_open(struct xco_coordinator *c) {
 }
 
 static int send_gate(struct xco_coordinator *c, unsigned gate) {
+    xco_vm_queues_prepare(c, gate);
     xco_batch_clear(&c->batch);
     xco_tree_add_gate(&c->batch, &c->gate.tree, gate);
     return xco_gate_send(&c->gate, &c->batch, NULL);

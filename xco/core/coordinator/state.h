@@ -49,6 +49,7 @@ struct xco_places {
 struct xco_listed {
     unsigned interface; // its index; 0: the VM is not here
     unsigned slot;      // 0: none, it counts as unlisted
+    bool queued;        // its packets go to the slot's queues
 };
 
 // VMs with weights and guarantees.
@@ -57,6 +58,9 @@ struct xco_vms_state {
     struct xco_listed *listed; // as in the configuration
     uint64_t here, beyond;     // with a queue, and without one
     bool told;                 // that there are too many
+    struct xco_slot_class classes[XCO_GATES][XCO_SLOTS]; // as in the kernel
+    struct xco_walk walk;                                // through them
+    int64_t work_ns;                                     // of its next piece
     struct xco_stats statistics;
 };
 

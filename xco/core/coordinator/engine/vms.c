@@ -100,6 +100,18 @@ static uint64_t reserved_bps(const struct xco_vms *vms, const struct xco_vm_use 
     return use->soon_bps < share_bps ? use->soon_bps : share_bps;
 }
 
+uint64_t xco_vms_guaranteed(const struct xco_vms *vms, unsigned gate, unsigned slot) {
+    const struct xco_vm_use *use = &vms->gates[gate].uses[slot];
+    const uint64_t guarantee_bps = (uint64_t)vms->slots[slot].guarantee_mbps * MBPS;
+    const uint64_t soon_bps = vms->soon_bps[slot];
+    if (gate == XCO_OUTSIDE) {
+        return guarantee_bps > soon_bps ? guarantee_bps - soon_bps : 0;
+    }
+    const bool known = use->active && use->rate_bps > 0;
+    return known ? reserved_bps(vms, use, slot)
+                 : guarantee_bps / (vms->active[slot] + !use->active);
+}
+
 static uint16_t narrowed(uint64_t value) {
     return value < UINT16_MAX ? (uint16_t)value : UINT16_MAX;
 }

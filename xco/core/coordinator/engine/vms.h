@@ -54,4 +54,8 @@ void xco_vms_leave(struct xco_vms *vms, unsigned gate);
 void xco_vms_look(struct xco_vms *vms, int64_t now_ns, unsigned gate,
                   const uint64_t bytes[XCO_SLOTS], struct xco_destination *destination);
 
+// Returns a slot's part of its VM's guarantee behind a gate, bits/s: what is reserved for it there.
+// Where the VM is new or does not send, it is the part by count; outside the topology, what is left.
+uint64_t xco_vms_guaranteed(const struct xco_vms *vms, unsigned gate, unsigned slot);
+
 #endif
