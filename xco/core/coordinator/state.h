@@ -84,6 +84,7 @@ struct xco_hygenicc {
     struct sockaddr_in6 *places;  // where other hosts listen, by number; port 0: nowhere
     struct xco_arrived *arrived;  // from each, and from all other sources
     struct xco_admission *admissions; // by number; NULL: all connections are admitted
+    unsigned refused; // hosts to which connections are refused now
     int64_t looked_ns;            // when the counters were last looked at
     bool writing;                 // others may be due to be written to
     uint64_t sent, malformed, forged;
