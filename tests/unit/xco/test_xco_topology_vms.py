@@ -56,6 +56,7 @@ def test_the_digests_do_not_depend_on_vms(file: Path) -> None:
     [
         ("weight", "wieght", "vm.gold.wieght", "did you mean weight?"),
         ("[vm.gold]", "[vms.gold]", "vms", "did you mean vm?"),
+        ("[vm.gold]", "[vm]", "vm.interface", "a table for each VM: [vm.NAME]"),
         ('interface = "gold0"', "", "vm.gold.interface", 'such as "gold0"'),
         ('"gold0"', '"veth7"', "vm.plain.interface", "also the interface of vm.gold"),
         ('"gold0"', '"sixteen-letters0"', "vm.gold.interface", "1 to 15 bytes"),
