@@ -207,6 +207,7 @@ def _numbers(table: CoordinatorTable, file: str) -> CoordinatorConfig:
         problem = '"edt" needs a BPF program, and coordinator.classifier is "u32"'
         raise ConfigError(file, f"{_TABLE}.gates", problem, fix)
     _check_fallback(table, topology, file)
+    _check_vms(table, loaded.vms, file)
     rate = topology.host_rate_bps(host)
     timing = Timing(
         **{key: parse_duration(getattr(table, key), field=key) for key in Timing.__struct_fields__}
@@ -252,6 +253,19 @@ def _check_fallback(table: CoordinatorTable, topology: Topology, file: str) -> N
         problem = f'"hygenicc" needs an address of each host, and {nowhere[0]} has none'
         fix = f"write host.{nowhere[0]}.addresses in {table.topology}, its own address first"
         raise ConfigError(file, f"{_TABLE}.fallback", problem, fix)
+
+
+def _check_vms(table: CoordinatorTable, vms: tuple[Vm, ...], file: str) -> None:
+    """Check that no VM is said to be behind the interface where the host's traffic leaves.
+
+    Raises:
+        ConfigError: one is.
+    """
+    for vm in vms:
+        if vm.interface == table.interface:
+            problem = f"{table.interface!r} is the interface of vm.{vm.name} in {table.topology}"
+            fix = f"write the host's end of its link as vm.{vm.name}.interface"
+            raise ConfigError(file, f"{_TABLE}.interface", problem, fix)
 
 
 def _check_admission(table: CoordinatorTable, file: str) -> None:

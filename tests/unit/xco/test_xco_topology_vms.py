@@ -62,6 +62,21 @@ def test_the_digests_do_not_depend_on_vms(file: Path) -> None:
         ('"gold0"', '"sixteen-letters0"', "vm.gold.interface", "1 to 15 bytes"),
         ('"gold0"', '"fünfzehnbytes0ü"', "vm.gold.interface", "has 17 bytes"),
         ('"gold0"', '"two words"', "vm.gold.interface", "1 to 15 bytes"),
+        *(
+            ('"gold0"', f'"{name}"', "vm.gold.interface", 'such as "gold0"')
+            for name in (
+                ".",
+                "..",
+                "all",
+                "default",
+                "lo",
+                "a/b",
+                "a:b",
+                "\\u0001",
+                "a\\u007f",
+                "a\\tb",
+            )
+        ),
         ("weight = 3", "weight = 0", "vm.gold.weight", "from 1 to 100"),
         ("weight = 3", "weight = 101", "vm.gold.weight", "from 1 to 100"),
         ("weight = 3", "weight = 1.5", "vm.gold.weight", "from 1 to 100"),
