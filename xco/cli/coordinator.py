@@ -6,7 +6,7 @@ import os
 import socket
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -85,10 +85,21 @@ def check(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
 def status(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
     """Show the state of this host's coordinator; exit code 3 if none runs."""
     machine = StatusReader(config, ("coordinator",)).look()
+    if machine.coordinator is not None:
+        _mark_unseen(machine.coordinator["vms"])
     if json:
         print_json(machine.coordinator)
     else:
         print_machine(machine)
+
+
+def _mark_unseen(vms: list[dict[str, Any]]) -> None:
+    """Note which VMs send while the gates count nothing of it."""
+    from xco.coordinator.vm_status import unseen  # noqa: PLC0415  loads slowly
+
+    found = unseen(row["interface"] for row in vms if row["sent_bytes"] == 0)
+    for row in vms:
+        row["unseen"] = row["interface"] in found
 
 
 @app.command()

@@ -107,7 +107,7 @@ def _vm(row: dict[str, Any]) -> tuple[str, ...]:
         str(row["weight"]),
         short_rate(row["guarantee_mbps"] * 10**6),
         short_size(row["sent_bytes"]),
-        str(row["destinations"]),
+        "not seen at the gates" if row.get("unseen") else str(row["destinations"]),
     )
 
 
