@@ -82,6 +82,8 @@ def _coordinator(found: dict[str, Any]) -> Iterator[str | Table]:
         f"{counters['slices']} slices, {counters['given_up']} given up, "
         f"{counters['fallbacks']} fallbacks"
     )
+    if found["problem"]:
+        yield f"problem: {found['problem']}"
     if found["flows"]:
         yield table(FLOW_HEADINGS[:-1], map(_flow_now, found["flows"]), left=3)
     if found["sources"]:

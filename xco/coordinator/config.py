@@ -23,6 +23,8 @@ from xco.units import parse_duration, parse_rate, parse_size
 
 DEFAULT_PATH: Final = Path("/etc/xtc/xco.toml")
 MAX_CONTROLLERS: Final = 4
+VM_KEY: Final = "vm"
+"""Of the loop's lines about VMs."""
 _TABLE: Final = "coordinator"
 _FORM: Final = Format(
     forms={
@@ -353,8 +355,12 @@ def _lines(config: CoordinatorConfig) -> Iterator[str]:
             yield from (f"address {address} {index}" for address in host.addresses)
     if config.vms:
         yield f"vms_file {config.vms_file}"
-    for vm in config.vms:
-        yield f"vm {vm.interface} {vm.weight} {vm.guarantee_mbps}"
+    yield from map(vm_line, config.vms)
+
+
+def vm_line(vm: Vm) -> str:
+    """Return what the loop reads of a VM."""
+    return f"{VM_KEY} {vm.interface} {vm.weight} {vm.guarantee_mbps}"
 
 
 def _peers(config: CoordinatorConfig) -> Iterator[str]:

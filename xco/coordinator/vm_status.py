@@ -10,8 +10,10 @@ from typing import Final
 
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from xco.coordinator.config import VM_KEY, vm_line
 from xco.errors import ControllerError
 from xco.protocol.stats import read_statistics
+from xco.topology.vms import Vm
 
 NET: Final = Path("/sys/class/net")
 WATCH_S: Final = 0.5
@@ -45,6 +47,20 @@ def read_vms(path: Path, stale_ns: int) -> Iterator[VmStatus]:
         name = struct.pack("=QQ", row["name_high"], row["name_low"]).rstrip(b"\0")
         columns = ("weight", "guarantee_mbps", "sent_bytes", "destinations")
         yield VmStatus(os.fsdecode(name), *(row[column] for column in columns))
+
+
+def waiting(vms: Iterable[Vm], plain_file: Path) -> str:
+    """Return what a restart of the loop would change of these VMs; empty: nothing.
+
+    The loop reads its plain configuration at its start only.
+    """
+    try:
+        lines = plain_file.read_text().splitlines()
+    except OSError:
+        return ""
+    in_force = {line for line in lines if line.startswith(f"{VM_KEY} ")}
+    differ = in_force ^ set(map(vm_line, vms))
+    return "[vm] tables: restart xco-coordinator to change them" if differ else ""
 
 
 def unseen(interfaces: Iterable[str]) -> frozenset[str]:

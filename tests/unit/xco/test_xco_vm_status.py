@@ -111,6 +111,18 @@ def test_vms_that_are_here_are_shown(
     assert any(line[:4] == ["gold0", "3", "50", "Mb/s"] for line in shown), shown
 
 
+@pytest.mark.parametrize("now", ["", VMS.replace("weight = 3", "weight = 4")])
+def test_tables_that_wait_for_a_restart_are_named(host: Shell, tmp_path: Path, now: str) -> None:
+    config = configured(tmp_path, TABLES + VMS)
+    publish(config)
+    config.plain_file.write_text(plain(config))
+    assert "restart" not in host("coordinator", "status")
+    configured(tmp_path, TABLES + now)
+    publish(config)
+    said = host("coordinator", "status")
+    assert "problem: [vm] tables: restart xco-coordinator to change them\n" in said
+
+
 def received(folder: Path, interface: str, count: int) -> None:
     """Let the host's end of a VM's link have received so many bytes."""
     where = folder / "net" / interface / "statistics"
