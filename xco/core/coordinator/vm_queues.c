@@ -7,7 +7,7 @@
 #include "qdisc/sources.h"
 
 #define REST_NS 50000000 // between walks: rates are measured as often
-#define CHANGE 8         // a guarantee is set anew if it changes by more than this part
+#define CHANGE 8         // a guarantee is set again if it changes by more than this part
 
 // Returns how a queue should be.
 static struct xco_slot_class wanted(const struct xco_coordinator *c, unsigned gate, unsigned slot) {

@@ -11,7 +11,7 @@
 // Call before a gate is made: notes the queues that are made with it.
 void xco_vm_queues_prepare(struct xco_coordinator *c, unsigned gate);
 
-// A VM came or went: begins the walk anew. Goes on with it while no gate waits.
+// A VM came or went: begins the walk again. Goes on with it while no gate waits.
 void xco_vm_queues_begin(struct xco_coordinator *c);
 void xco_vm_queues_work(struct xco_coordinator *c, int64_t now_ns);
 
