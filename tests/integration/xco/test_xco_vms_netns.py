@@ -14,7 +14,8 @@ from prometheus_client import CollectorRegistry
 from support.waiting import PATIENCE_S, eventually
 from xco_vms_rig import FAR_MAC, FAST, WEIGHTS, Queues, Vms, vms_rig
 
-from benchmarks.xco.gates.rig import HOST, OTHER, PAYLOAD, Running
+from benchmarks.xco.gates.rig import HOST, OTHER, PAYLOAD, RECEIVER, Running
+from lab.system import namespaces
 from xco.coordinator.status import Metrics, VmStatus, status
 from xco.protocol.wire import Mode, Permit, Strategy
 
@@ -234,6 +235,27 @@ def test_a_killed_coordinator_leaves_nothing_behind(vms: Vms) -> None:
     os.kill(running.loop(), signal.SIGKILL)
     running.process.wait(PATIENCE_S)
     assert vms.tc("qdisc show") == before
+
+
+def test_vms_that_the_host_routes_from_a_bridge_count_as_the_bridge(vms: Vms) -> None:
+    vms.add("gold", GOLD_AT)
+    _, running = started(vms, WEIGHTS.replace("tin0", "nat0"))
+    vms.ip("link add nat0 type bridge", "link set nat0 up", "link set gold0 master nat0")
+    vms.ip("address add 10.88.0.1/24 dev nat0", f"route add {GOLD_AT}/32 dev nat0")
+    vms.ip(
+        "route add 10.88.0.1/32 dev v0",
+        f"route replace {RECEIVER}/32 via 10.88.0.1 dev v0",
+        inside=vms.named("gold"),
+    )
+    namespaces.write_sysctls(vms.bench.near, {"ipv4/ip_forward": 1})
+    eventually(lambda: here(running) == 2)
+    vms.send("gold", GOLD_AT, FAST)
+    eventually(
+        lambda: (
+            {vm.interface: vm.sent_bytes > 0 for vm in status(running.config).vms}
+            == {"gold0": False, "nat0": True}
+        )
+    )
 
 
 def test_without_a_program_it_says_that_shares_have_no_effect(vms: Vms) -> None:
