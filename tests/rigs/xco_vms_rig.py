@@ -86,10 +86,10 @@ class Vms:
         )
 
     def send(
-        self, name: str, source: str, rate: int, size: int = PAYLOAD
+        self, name: str, source: str, rate: int, size: int = PAYLOAD, to: str = RECEIVER
     ) -> "subprocess.Popen[bytes]":
         """Have a VM, or the host itself ("host"), send so many datagrams a second."""
-        words = (source, RECEIVER, str(rate), str(size), "0", DEEP_ROOM)
+        words = (source, to, str(rate), str(size), "0", DEEP_ROOM)
         space = self.bench.near if name == "host" else self.named(name)
         script = SENDER if size <= PAYLOAD else JOINED
         process = subprocess.Popen(

@@ -6,12 +6,12 @@ import os
 import socket
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from common.logs import set_up_logging
-from common.output import print_json
+from common.output import counted, print_json
 from xco.cli.command import ConfigPath, Json
 from xco.cli.report import print_machine
 from xco.cli.status import StatusReader
@@ -45,7 +45,7 @@ def run(config: ConfigPath = DEFAULT_PATH) -> None:
 @app.command()
 def check(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
     """Check settings, topology, key, core, interface, kernel; leave traffic alone. Needs root."""
-    from xco.coordinator import gate  # noqa: PLC0415  load slowly
+    from xco.coordinator import gate, vm_check  # noqa: PLC0415  load slowly
     from xco.coordinator import shell as coordinator  # noqa: PLC0415  load slowly
     from xco.coordinator.config import load_config  # noqa: PLC0415
 
@@ -62,6 +62,7 @@ def check(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
     found["classifier"], problem = coordinator.classifier(settings)
     found["gates"], no_edt = coordinator.gates(settings)
     found["marks"] = coordinator.marks(settings)
+    found["vms"] = vm_check.treatment(settings, found["classifier"], found["gates"])
     if json:
         print_json(found)
     else:
@@ -70,20 +71,35 @@ def check(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
             "gates: {gates}, congestion marks: {marks}"
         )
         typer.echo(words.format(**found))
+        if settings.vms:
+            typer.echo(f"{counted(len(settings.vms), 'VM')} listed: {found['vms']}")
     if no_edt:
         typer.echo(f"gates are token buckets: {no_edt}", err=True)
     if problem:
         typer.echo(f"u32 classifies: {problem}\n{U32_LIMITS}", err=True)
+    for warning in vm_check.warnings(settings):
+        typer.echo(f"warning: {warning}", err=True)
 
 
 @app.command()
 def status(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
     """Show the state of this host's coordinator; exit code 3 if none runs."""
     machine = StatusReader(config, ("coordinator",)).look()
+    if machine.coordinator is not None:
+        _mark_unseen(machine.coordinator["vms"])
     if json:
         print_json(machine.coordinator)
     else:
         print_machine(machine)
+
+
+def _mark_unseen(vms: list[dict[str, Any]]) -> None:
+    """Note which VMs send while the gates count nothing of it."""
+    from xco.coordinator.vm_status import unseen  # noqa: PLC0415  loads slowly
+
+    found = unseen(row["interface"] for row in vms if row["sent_bytes"] == 0)
+    for row in vms:
+        row["unseen"] = row["interface"] in found
 
 
 @app.command()

@@ -82,6 +82,8 @@ def _coordinator(found: dict[str, Any]) -> Iterator[str | Table]:
         f"{counters['slices']} slices, {counters['given_up']} given up, "
         f"{counters['fallbacks']} fallbacks"
     )
+    if found["problem"]:
+        yield f"problem: {found['problem']}"
     if found["flows"]:
         yield table(FLOW_HEADINGS[:-1], map(_flow_now, found["flows"]), left=3)
     if found["sources"]:
@@ -107,7 +109,7 @@ def _vm(row: dict[str, Any]) -> tuple[str, ...]:
         str(row["weight"]),
         short_rate(row["guarantee_mbps"] * 10**6),
         short_size(row["sent_bytes"]),
-        str(row["destinations"]),
+        "not seen at the gates" if row.get("unseen") else str(row["destinations"]),
     )
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from common.output import print_json
+from common.output import counted, print_json
 from xco.cli.command import Json
 from xco.cli.output import show, table
 from xco.topology.file import load_file
@@ -29,13 +29,16 @@ def check(file: File = DEFAULT_TOPOLOGY, json: Json = False) -> None:
         "hosts": len(topology.hosts),
         "switches": len(topology.switches),
         "links": len(topology.links),
+        "vms": len(loaded.vms),
         "read_from": [source.switch for source in loaded.sources],
     }
     if json:
         print_json(found)
         return
     kinds = (("host", "hosts"), ("switch", "switches"), ("link", "links"))
-    counts = (f"{found[many]} {one if found[many] == 1 else many}" for one, many in kinds)
+    counts = [f"{found[many]} {one if found[many] == 1 else many}" for one, many in kinds]
+    if loaded.vms:
+        counts.append(counted(len(loaded.vms), "VM"))
     typer.echo(f"{file}: no mistake found; {', '.join(counts)}")
     if loaded.sources:
         typer.echo(f"the tree is read from {', '.join(found['read_from'])}: xco topology discover")

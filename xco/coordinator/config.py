@@ -23,6 +23,8 @@ from xco.units import parse_duration, parse_rate, parse_size
 
 DEFAULT_PATH: Final = Path("/etc/xtc/xco.toml")
 MAX_CONTROLLERS: Final = 4
+VM_KEY: Final = "vm"
+"""Of the loop's lines about VMs."""
 _TABLE: Final = "coordinator"
 _FORM: Final = Format(
     forms={
@@ -207,6 +209,7 @@ def _numbers(table: CoordinatorTable, file: str) -> CoordinatorConfig:
         problem = '"edt" needs a BPF program, and coordinator.classifier is "u32"'
         raise ConfigError(file, f"{_TABLE}.gates", problem, fix)
     _check_fallback(table, topology, file)
+    _check_vms(table, loaded.vms, file)
     rate = topology.host_rate_bps(host)
     timing = Timing(
         **{key: parse_duration(getattr(table, key), field=key) for key in Timing.__struct_fields__}
@@ -252,6 +255,19 @@ def _check_fallback(table: CoordinatorTable, topology: Topology, file: str) -> N
         problem = f'"hygenicc" needs an address of each host, and {nowhere[0]} has none'
         fix = f"write host.{nowhere[0]}.addresses in {table.topology}, its own address first"
         raise ConfigError(file, f"{_TABLE}.fallback", problem, fix)
+
+
+def _check_vms(table: CoordinatorTable, vms: tuple[Vm, ...], file: str) -> None:
+    """Check that no VM is said to be behind the interface where the host's traffic leaves.
+
+    Raises:
+        ConfigError: one is.
+    """
+    for vm in vms:
+        if vm.interface == table.interface:
+            problem = f"{table.interface!r} is the interface of vm.{vm.name} in {table.topology}"
+            fix = f"write the host's end of its link as vm.{vm.name}.interface"
+            raise ConfigError(file, f"{_TABLE}.interface", problem, fix)
 
 
 def _check_admission(table: CoordinatorTable, file: str) -> None:
@@ -339,8 +355,12 @@ def _lines(config: CoordinatorConfig) -> Iterator[str]:
             yield from (f"address {address} {index}" for address in host.addresses)
     if config.vms:
         yield f"vms_file {config.vms_file}"
-    for vm in config.vms:
-        yield f"vm {vm.interface} {vm.weight} {vm.guarantee_mbps}"
+    yield from map(vm_line, config.vms)
+
+
+def vm_line(vm: Vm) -> str:
+    """Return what the loop reads of a VM."""
+    return f"{VM_KEY} {vm.interface} {vm.weight} {vm.guarantee_mbps}"
 
 
 def _peers(config: CoordinatorConfig) -> Iterator[str]:

@@ -15,6 +15,7 @@ import structlog
 from xco.coordinator import gate
 from xco.coordinator.config import CoordinatorConfig, plain
 from xco.coordinator.status import Served, running_pid
+from xco.coordinator.vm_check import warnings
 from xco.core_files import CLASSIFIER, SHIM, find, program
 from xco.errors import ConfigError, CoreError, Denied, GateError, Gone, Unsupported
 from xco.protocol.keys import read_host_keys
@@ -39,6 +40,8 @@ def run(config: CoordinatorConfig) -> None:
     check_key(config)
     gate.check(config.table.interface, needed(config))
     marks(config)
+    for warning in warnings(config):
+        _log.warning("coordinator", said=warning)
     command = [str(program(PROGRAM)), str(_written(config))]
     with Served(config):
         code, last = _coordinated(config, command)

@@ -13,7 +13,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 
 from xco.coordinator.config import CoordinatorConfig, endpoint
-from xco.coordinator.vm_status import VmStatus, metrics_of, read_vms
+from xco.coordinator.vm_status import VmStatus, metrics_of, read_vms, waiting
 from xco.errors import ConfigError, ControllerError
 from xco.protocol.stats import Snapshot, read_statistics
 from xco.protocol.wire import CONTROLLER
@@ -99,6 +99,8 @@ class CoordinatorStatus:
     """Where congestion marks are counted."""
     vms: tuple[VmStatus, ...] = ()
     """Listed VMs that are here."""
+    problem: str = ""
+    """What waits for a restart; "" if nothing does."""
 
 
 def status(config: CoordinatorConfig) -> CoordinatorStatus:
@@ -125,6 +127,7 @@ def status(config: CoordinatorConfig) -> CoordinatorStatus:
         values,
         sources,
         tuple(read_vms(config.vms_file, STALE_NS)) if running and config.vms else (),
+        waiting(config.vms, config.plain_file) if running else "",
     )
 
 

@@ -3,14 +3,22 @@
 import os
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from xco.coordinator.config import VM_KEY, vm_line
 from xco.errors import ControllerError
 from xco.protocol.stats import read_statistics
+from xco.topology.vms import Vm
+
+NET: Final = Path("/sys/class/net")
+WATCH_S: Final = 0.5
+LEAST_BYTES: Final = 10_000
+"""A VM that sends less than this while it is watched may well be idle."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +47,41 @@ def read_vms(path: Path, stale_ns: int) -> Iterator[VmStatus]:
         name = struct.pack("=QQ", row["name_high"], row["name_low"]).rstrip(b"\0")
         columns = ("weight", "guarantee_mbps", "sent_bytes", "destinations")
         yield VmStatus(os.fsdecode(name), *(row[column] for column in columns))
+
+
+def waiting(vms: Iterable[Vm], plain_file: Path) -> str:
+    """Return what a restart of the loop would change of these VMs; empty: nothing.
+
+    The loop reads its plain configuration at its start only.
+    """
+    try:
+        lines = plain_file.read_text().splitlines()
+    except OSError:
+        return ""
+    in_force = {line for line in lines if line.startswith(f"{VM_KEY} ")}
+    differ = in_force ^ set(map(vm_line, vms))
+    return "[vm] tables: restart xco-coordinator to change them" if differ else ""
+
+
+def unseen(interfaces: Iterable[str]) -> frozenset[str]:
+    """Return those of some interfaces that packets enter now; watch them only if any ever did.
+
+    Of VMs for which gates have counted nothing, it is those that are not seen there.
+    """
+    before = {name: count for name in interfaces if (count := _entered(name)) > 0}
+    if before:
+        time.sleep(WATCH_S)
+    return frozenset(
+        name for name, count in before.items() if _entered(name) - count >= LEAST_BYTES
+    )
+
+
+def _entered(interface: str) -> int:
+    """Return the bytes that a host received at the end of a VM's link; 0: it is gone."""
+    try:
+        return int((NET / interface / "statistics" / "rx_bytes").read_text())
+    except OSError:
+        return 0
 
 
 def metrics_of(interface: str, vms: tuple[VmStatus, ...]) -> Iterator[Metric]:

@@ -148,6 +148,9 @@ def _converted(tables: dict[str, Any], file: str) -> TopologyFile:
 
 
 def _vms(tables: dict[str, Any], file: str) -> tuple[Vm, ...]:
+    for name, raw in tables.get("vm", {}).items():
+        if not isinstance(raw, dict):
+            raise TopologyError(file, f"vm.{name}", "no table", f"write {VM_FORMS['vm']}")
     rows = {
         name: converted(raw, VmTable, file, f"vm.{name}", FORM)
         for name, raw in tables.get("vm", {}).items()

@@ -13,9 +13,13 @@ MAX_NAME_BYTES: Final = 15
 """Of an interface's name (IFNAMSIZ of the kernel)."""
 MAX_GUARANTEE_MBPS: Final = 0xFFFF
 MBPS: Final = 10**6
+RESERVED: Final = frozenset({".", "..", "all", "default", "lo"})
+"""Of no VM: directories, those of settings for all interfaces, and the loopback."""
 FORMS: Final = {
     "vm": "a table for each VM: [vm.NAME]",
-    "interface": "the host's end of the VM's link, such as \"gold0\", 1 to 15 bytes",
+    "interface": (
+        'the host\'s end of the VM\'s link, such as "gold0": 1 to 15 bytes, no spaces, "/" or ":"'
+    ),
     "weight": "a whole number from 1 to 100",
     "guarantee": 'a rate in whole Mbit/s, such as "50Mbps"',
 }
@@ -24,7 +28,10 @@ FORMS: Final = {
 class VmTable(msgspec.Struct, forbid_unknown_fields=True):
     """The table ``[vm.NAME]``."""
 
-    interface: Annotated[str, msgspec.Meta(pattern=r"^[^\s/-][^\s/]{0,14}\Z")]
+    interface: Annotated[
+        str,
+        msgspec.Meta(pattern=r"^[^\s/:\x00-\x1f\x7f-\x9f-][^\s/:\x00-\x1f\x7f-\x9f]{0,14}\Z"),
+    ]
     weight: Annotated[int, msgspec.Meta(ge=1, le=100)] = 1
     guarantee: str | None = None
 
@@ -43,8 +50,8 @@ def vms_of(tables: Mapping[str, VmTable], file: str) -> tuple[Vm, ...]:
     """Return the VMs of the tables.
 
     Raises:
-        TopologyError: two VMs share an interface; an interface's name is too long; a guarantee is
-            not a rate in whole Mbit/s.
+        TopologyError: two VMs share an interface; an interface's name is too long, or no VM's; a
+            guarantee is not a rate in whole Mbit/s.
     """
     owners: dict[str, str] = {}
     vms = []
@@ -60,6 +67,8 @@ def _check_interface(name: str, interface: str, owners: dict[str, str], file: st
     if (length := len(interface.encode())) > MAX_NAME_BYTES:
         problem = f"{interface!r} has {length} bytes"
         raise TopologyError(file, key, problem, f"write {FORMS['interface']}")
+    if interface in RESERVED:
+        raise TopologyError(file, key, f"{interface!r} is no VM's", f"write {FORMS['interface']}")
     if interface in owners:
         problem = f"{interface!r} is also the interface of vm.{owners[interface]}"
         raise TopologyError(file, key, problem, "give each VM its own interface")

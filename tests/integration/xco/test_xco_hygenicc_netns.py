@@ -38,10 +38,17 @@ PEER_PORT = 7401
 @pytest.fixture
 def xco() -> Iterator[XcoRig]:
     """Four senders, a receiver, and a sender that is in no topology; nothing runs yet."""
+    with incast(SENDERS) as made:
+        yield made
+
+
+@contextmanager
+def incast(senders: int) -> Iterator[XcoRig]:
+    """Senders, a receiver, and a sender that is in no topology; nothing runs yet."""
     coordinator = {"marks": "hide", "fallback": "hygenicc"}
     settings = Settings(LAB.controller, {**LAB.coordinator, "pace": 0.98, **coordinator})
     with Fabric(f"hy{os.getpid()}") as fabric:
-        fabric.incast(SENDERS + 1, LINK_BPS)
+        fabric.incast(senders + 1, LINK_BPS)
         foreign, sink = [fabric.senders[-1]], fabric.place(fabric.receivers[0])
         with rig(fabric, settings, foreign) as made, roles.sink_messages(sink):
             yield made
@@ -129,6 +136,18 @@ def test_hosts_share_what_machines_without_a_coordinator_leave(xco: XcoRig) -> N
             # less than the foreign rate has been seen where this machine held its sender up
             eventually(lambda: all(0.2 < opened(xco, host) < 0.4 for host in pair))
         eventually(all_open(xco, *pair, share=0.48))
+
+
+def test_the_last_host_counts_what_others_take_once() -> None:
+    """The receiver has the last number: of three hosts, the rows for the others end there."""
+    with incast(2) as xco:
+        xco.go("hygenicc")
+        one, foreign = xco.fabric.senders[0], xco.fabric.senders[-1]
+        with flooding(xco, one), flooding(xco, foreign, rate_bps=LINK_BPS * 3 // 10):
+            eventually(all_open(xco, one, share=0.69))
+        assert {source.host for source in seen(xco, receiver(xco)).sources} >= {one.name, None}
+        others = [found for found in seen(xco, receiver(xco)).sources if found.host is None]
+        assert [found.offer_bps for found in others] == [0]
 
 
 def test_hosts_go_on_at_fair_rates_when_the_controller_is_killed(xco: XcoRig) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -31,6 +32,13 @@ guarantee = "40Mbps"
 interface = "tin0"
 weight = 4
 """
+IDLE = """
+[vm.gold]
+interface = "gold0"
+weight = 100
+[vm.tin]
+interface = "tin0"
+"""
 WAYS: list[tuple[Way, dict[str, Any]]] = [
     ("rate", {"max_min": True}),
     ("gcc", {}),
@@ -49,6 +57,39 @@ def shared(way: Way, controller: dict[str, Any], tables: str) -> Iterator[XcoRig
             stack.enter_context(machine(fabric, host, name))
         stack.enter_context(roles.sink_messages(fabric.place(fabric.receivers[0])))
         yield stack.enter_context(rig(fabric, settings, tables=tables)).go(way)
+
+
+@pytest.mark.parametrize(("way", "controller"), WAYS, ids=[way for way, _ in WAYS])
+def test_a_trickle_lends_its_weight_to_no_other(way: Way, controller: dict[str, Any]) -> None:
+    """Gold's host floods beside it: with gold's whole weight the other host had a hundredth."""
+    with shared(way, controller, IDLE) as xco, flooding(xco, "tin"), trickling(xco):
+
+        def shared_alike() -> bool:
+            gold, tin = opened(xco)
+            return gold + tin > 0.85 * LINK_BPS and tin > 0.2 * LINK_BPS
+
+        eventually(shared_alike)
+        assert sum(shared_alike() for _ in paced(20)) > 10
+
+
+def paced(count: int) -> Iterator[int]:
+    """Count, for a twentieth of a second each: statistics are published ten times a second."""
+    for number in range(count):
+        time.sleep(0.05)
+        yield number
+
+
+@contextmanager
+def trickling(xco: XcoRig) -> Iterator[None]:
+    """Let gold send twenty datagrams a second to the receiver, and its host as many as it may."""
+    to, size = xco.fabric.receivers[0].address, roles.DATAGRAM_BYTES
+    gold = Place(namespaces.path(named(xco.fabric, "gold")))
+    beside = xco.fabric.place(xco.fabric.senders[0])
+    with (
+        roles.send_messages(gold, to, size=size, rate_bps=160 * size),
+        roles.send_messages(beside, to, size=size),
+    ):
+        yield
 
 
 @contextmanager

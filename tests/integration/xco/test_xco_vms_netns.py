@@ -5,15 +5,17 @@ fast the machine is makes no difference.
 """
 
 import os
+import re
 import signal
 from collections.abc import Iterator
 
 import pytest
 from prometheus_client import CollectorRegistry
 from support.waiting import PATIENCE_S, eventually
-from xco_vms_rig import WEIGHTS, Queues, Vms, vms_rig
+from xco_vms_rig import FAR_MAC, FAST, WEIGHTS, Queues, Vms, vms_rig
 
-from benchmarks.xco.gates.rig import HOST, PAYLOAD, Running
+from benchmarks.xco.gates.rig import HOST, OTHER, PAYLOAD, RECEIVER, Running
+from lab.system import namespaces
 from xco.coordinator.status import Metrics, VmStatus, status
 from xco.protocol.wire import Mode, Permit, Strategy
 
@@ -26,6 +28,8 @@ SLOT = "7e00:18"
 """The class of the first listed VM behind the first gate."""
 LAST_UNLISTED = "7e40:2f"
 """That of the last one behind the gate of destinations outside the topology."""
+CLASSES = "class show dev e0"
+GUARANTEED = 10
 GUARANTEE = """
 [vm.gold]
 interface = "gold0"
@@ -117,6 +121,24 @@ def test_a_guarantee_holds_against_a_flood_of_weight_100(vms: Vms) -> None:
     counts = queues.open(FRAMES, RATE_BPS)
     assert counts[GOLD_AT] > 0.47 * FRAMES
     assert counts[TIN_AT] > 0.2 * FRAMES
+
+
+def test_a_vm_that_sends_to_two_hosts_has_one_guarantee(vms: Vms) -> None:
+    """Behind each gate the whole guarantee came first: gold had twice what it was promised."""
+    vms.add("gold", GOLD_AT)
+    _, running = started(vms, GUARANTEE)
+    eventually(lambda: here(running) == 1)
+    vms.ip(f"neighbour add {OTHER} lladdr {FAR_MAC} dev v0", inside=vms.named("gold"))
+    vms.send("gold", GOLD_AT, FAST)
+    eventually(lambda: rates(vms) == [GUARANTEED])  # one gate has all of it
+    vms.send("gold", GOLD_AT, FAST, to=OTHER)
+    eventually(lambda: rates(vms) == [GUARANTEED / 2] * 2)
+
+
+def rates(vms: Vms) -> list[float]:
+    """Return what gold is guaranteed behind each gate to a host, in Mbit/s."""
+    found = re.findall(r"class htb 7e(0[01]):18 .*rate (\d+)([KM])bit ceil", vms.tc(CLASSES))
+    return [int(rate) / (1 if unit == "M" else 1000) for _, rate, unit in found]
 
 
 def test_what_the_guaranteed_do_not_use_the_others_get(vms: Vms) -> None:
@@ -213,6 +235,27 @@ def test_a_killed_coordinator_leaves_nothing_behind(vms: Vms) -> None:
     os.kill(running.loop(), signal.SIGKILL)
     running.process.wait(PATIENCE_S)
     assert vms.tc("qdisc show") == before
+
+
+def test_vms_that_the_host_routes_from_a_bridge_count_as_the_bridge(vms: Vms) -> None:
+    vms.add("gold", GOLD_AT)
+    _, running = started(vms, WEIGHTS.replace("tin0", "nat0"))
+    vms.ip("link add nat0 type bridge", "link set nat0 up", "link set gold0 master nat0")
+    vms.ip("address add 10.88.0.1/24 dev nat0", f"route add {GOLD_AT}/32 dev nat0")
+    vms.ip(
+        "route add 10.88.0.1/32 dev v0",
+        f"route replace {RECEIVER}/32 via 10.88.0.1 dev v0",
+        inside=vms.named("gold"),
+    )
+    namespaces.write_sysctls(vms.bench.near, {"ipv4/ip_forward": 1})
+    eventually(lambda: here(running) == 2)
+    vms.send("gold", GOLD_AT, FAST)
+    eventually(
+        lambda: (
+            {vm.interface: vm.sent_bytes > 0 for vm in status(running.config).vms}
+            == {"gold0": False, "nat0": True}
+        )
+    )
 
 
 def test_without_a_program_it_says_that_shares_have_no_effect(vms: Vms) -> None:

@@ -56,11 +56,27 @@ def test_the_digests_do_not_depend_on_vms(file: Path) -> None:
     [
         ("weight", "wieght", "vm.gold.wieght", "did you mean weight?"),
         ("[vm.gold]", "[vms.gold]", "vms", "did you mean vm?"),
+        ("[vm.gold]", "[vm]", "vm.interface", "a table for each VM: [vm.NAME]"),
         ('interface = "gold0"', "", "vm.gold.interface", 'such as "gold0"'),
         ('"gold0"', '"veth7"', "vm.plain.interface", "also the interface of vm.gold"),
         ('"gold0"', '"sixteen-letters0"', "vm.gold.interface", "1 to 15 bytes"),
         ('"gold0"', '"fünfzehnbytes0ü"', "vm.gold.interface", "has 17 bytes"),
         ('"gold0"', '"two words"', "vm.gold.interface", "1 to 15 bytes"),
+        *(
+            ('"gold0"', f'"{name}"', "vm.gold.interface", 'such as "gold0"')
+            for name in (
+                ".",
+                "..",
+                "all",
+                "default",
+                "lo",
+                "a/b",
+                "a:b",
+                "\\u0001",
+                "a\\u007f",
+                "a\\tb",
+            )
+        ),
         ("weight = 3", "weight = 0", "vm.gold.weight", "from 1 to 100"),
         ("weight = 3", "weight = 101", "vm.gold.weight", "from 1 to 100"),
         ("weight = 3", "weight = 1.5", "vm.gold.weight", "from 1 to 100"),

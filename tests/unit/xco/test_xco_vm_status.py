@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 from prometheus_client import CollectorRegistry
+from test_xco_cli import Shell
 from xco_statistics_rig import CORE, coordinator_names, write_statistics
 
 from xco.cli.report import print_machine
 from xco.cli.status import StatusReader
+from xco.coordinator import vm_status
 from xco.coordinator.config import CoordinatorConfig, checked, plain
 from xco.coordinator.status import Metrics, VmStatus, status
 
@@ -54,6 +56,16 @@ def config(tmp_path: Path) -> CoordinatorConfig:
     return configured(tmp_path, TABLES + VMS)
 
 
+@pytest.fixture
+def host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Shell:
+    """Runs xco, which prints wide tables."""
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("XCO_CONFIG", str(tmp_path / "xco.toml"))
+    return Shell(tmp_path, monkeypatch, capsys)
+
+
 def row(name: str, *numbers: int) -> dict[str, int]:
     high, low = struct.unpack("=QQ", name.encode().ljust(16, b"\0"))
     return dict(zip(COLUMNS, (high, low, *numbers), strict=True))
@@ -97,6 +109,42 @@ def test_vms_that_are_here_are_shown(
     shown = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["VM", "weight", "guarantee", "bytes", "hosts"] in shown
     assert any(line[:4] == ["gold0", "3", "50", "Mb/s"] for line in shown), shown
+
+
+@pytest.mark.parametrize("now", ["", VMS.replace("weight = 3", "weight = 4")])
+def test_tables_that_wait_for_a_restart_are_named(host: Shell, tmp_path: Path, now: str) -> None:
+    config = configured(tmp_path, TABLES + VMS)
+    publish(config)
+    config.plain_file.write_text(plain(config))
+    assert "restart" not in host("coordinator", "status")
+    configured(tmp_path, TABLES + now)
+    publish(config)
+    said = host("coordinator", "status")
+    assert "problem: [vm] tables: restart xco-coordinator to change them\n" in said
+
+
+def received(folder: Path, interface: str, count: int) -> None:
+    """Let the host's end of a VM's link have received so many bytes."""
+    where = folder / "net" / interface / "statistics"
+    where.mkdir(parents=True, exist_ok=True)
+    (where / "rx_bytes").write_text(f"{count}\n")
+
+
+@pytest.mark.parametrize(("grows", "unseen"), [(200_000, True), (60, False)])
+def test_a_vm_that_sends_and_is_not_counted_is_named(
+    host: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grows: int, unseen: bool
+) -> None:
+    publish(configured(tmp_path, TABLES + VMS))
+    for interface in ("gold0", "fifteen-letters"):
+        received(tmp_path, interface, 5000)
+    monkeypatch.setattr(vm_status, "NET", tmp_path / "net")
+    monkeypatch.setattr(
+        vm_status.time, "sleep", lambda _: received(tmp_path, "fifteen-letters", 5000 + grows)
+    )
+    said = host("coordinator", "status")
+    assert ("not seen at the gates" in said) == unseen
+    named = [line for line in said.splitlines() if "not seen" in line]
+    assert all(line.startswith("fifteen-letters") for line in named)
 
 
 def test_vms_are_metrics(config: CoordinatorConfig) -> None:

@@ -25,6 +25,8 @@ class Vms:
         self._shim = shim
         self._state = ctypes.c_void_p(shim.shim_vms())
         self._bytes = [(ctypes.c_uint64 * SLOTS)() for _ in range(GATES)]
+        self.rate_bps, self.lasts = 0, False
+        """How all gates are open; at first they are closed."""
 
     def set(self, slot: int, weight: int, guarantee_mbps: int = 0) -> None:
         """Give a slot to a VM; weight 0: take it away."""
@@ -34,7 +36,8 @@ class Vms:
         """Have slots send, by their names; return the destination's weight and guarantee."""
         for name, count in sent.items():
             self._bytes[gate][SLOT[name]] += count
-        both = self._shim.shim_vms_look(self._state, long(now), gate, self._bytes[gate])
+        opening = ctypes.c_uint64(self.rate_bps), self.lasts
+        both = self._shim.shim_vms_look(self._state, long(now), gate, self._bytes[gate], *opening)
         return both & 0xFFFF, both >> 16
 
     def leave(self, gate: int) -> None:
@@ -88,6 +91,60 @@ def test_looks_that_follow_each_other_fast_cost_nothing(vms: Vms) -> None:
     vms.look(NOW + 5 * MS, 0, gold=1500)
     assert vms.look(NOW + 6 * MS - 1, 0, silver=1500) == (0, 0)  # not written
     assert vms.look(NOW + 6 * MS, 0)[0] == 5
+
+
+def open_at(vms: Vms, rate_bps: int) -> None:
+    vms.rate_bps, vms.lasts = rate_bps, True
+
+
+def flows(vms: Vms, start: int, steps: int, **rates_bps: int) -> tuple[int, int]:
+    """Have slots send for steps of 5 ms; return the time after them, and the weight."""
+    weight, now = 0, start
+    for _ in range(steps):
+        now += 5 * MS
+        sent = {name: rate // 1600 for name, rate in rates_bps.items()}
+        weight, _ = vms.look(now, 0, **sent)
+    return now, weight
+
+
+def test_a_vm_that_sends_little_counts_little(vms: Vms) -> None:
+    vms.set(GOLD, 100)
+    vms.set(SILVER, 1)
+    open_at(vms, 10**9)
+    assert flows(vms, NOW, 20, gold=10_000, silver=900 * MBPS)[1] == 2  # 1.1, rounded up
+    assert flows(vms, NOW + 100 * MS, 20, gold=10_000)[1] == 1
+
+
+def test_one_that_takes_its_share_counts_in_full(vms: Vms) -> None:
+    vms.set(GOLD, 100)
+    vms.set(SILVER, 1)
+    open_at(vms, 10**9)
+    _, weight = flows(vms, NOW, 20, gold=990 * MBPS, silver=10 * MBPS)
+    assert weight == 101
+
+
+def test_a_weight_counts_in_full_where_a_gate_is_closed_or_in_slices(vms: Vms) -> None:
+    vms.set(GOLD, 100)
+    vms.rate_bps = 10**9
+    assert flows(vms, NOW, 20, gold=10_000)[1] == 100
+    open_at(vms, 0)
+    assert flows(vms, NOW + 100 * MS, 20, gold=10_000)[1] == 100
+
+
+@pytest.mark.parametrize("beside", [0, 1])
+def test_a_vm_that_begins_to_flood_has_its_weight_soon(vms: Vms, beside: int) -> None:
+    """Its host competes with another one of weight 1; within its gate it has its part at once."""
+    vms.set(GOLD, 100)
+    vms.set(SILVER, 1)
+    weights, now, gate_bps = [1], NOW, 10**9 // 2
+    for _ in range(6):
+        open_at(vms, gate_bps)
+        used = gate_bps * 100 // 101 if beside else gate_bps
+        now, weight = flows(vms, now, 10, gold=used, silver=gate_bps - used)
+        weights.append(weight)
+        gate_bps = 10**9 * weight // (weight + 1)
+    assert min(weights[3:]) > 70  # while the gate just grew, the rate is still of the smaller one
+    assert weights[-2:] == [100 + beside] * 2
 
 
 def test_a_guarantee_counts_as_far_as_it_is_used(vms: Vms) -> None:

@@ -372,6 +372,11 @@ size_t xco_config_vm(const struct xco_coordinator_config *config, const char *in
     return entry == NULL ? config->vm_count : (size_t)(entry - config->vms);
 }
 
+uint32_t xco_config_hosts(const struct xco_coordinator_config *config) {
+    const size_t known = config->hosts > 0 ? config->hosts : config->host_count;
+    return known > 0 ? (uint32_t)known : 1;
+}
+
 const struct xco_way *xco_config_way(const struct xco_coordinator_config *config, uint16_t host) {
     static const struct xco_way none;
     return host < config->host_count ? &config->ways[host] : &none;

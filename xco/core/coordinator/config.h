@@ -76,6 +76,8 @@ uint16_t xco_config_host(const struct xco_coordinator_config *config,
                          const struct in6_addr *address);
 // Returns the number of the VM with an interface; vm_count: it is not listed.
 size_t xco_config_vm(const struct xco_coordinator_config *config, const char *interface);
+// Returns how many hosts have a number, or more: the configuration need not say.
+uint32_t xco_config_hosts(const struct xco_coordinator_config *config);
 // Returns the way to a host; one without links if the configuration names none.
 const struct xco_way *xco_config_way(const struct xco_coordinator_config *config, uint16_t host);
 

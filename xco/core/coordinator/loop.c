@@ -176,6 +176,8 @@ static void work(struct xco_coordinator *c, int64_t now_ns) {
         xco_bridge_work(c, now_ns);
     } else if (c->places.stand && now_ns >= c->map.sweep_ns) {
         xco_map_sweep(c);
+    } else if (c->present && now_ns >= c->vms.work_ns) {
+        xco_vms_work(c, now_ns);
     } else if (c->present && now_ns >= c->scan_ns) {
         xco_newcomers_scan(c, now_ns);
     } else if (c->present && now_ns >= c->sweep_ns) {
@@ -220,7 +222,7 @@ static struct xco_alarm next_turn(const struct xco_coordinator *c, int64_t now_n
         chores = least(chores, least(c->bridge.look_ns, c->map.sweep_ns));
     }
     if (c->present) {
-        chores = least(chores, least(c->scan_ns, c->sweep_ns));
+        chores = least(chores, least(c->scan_ns, least(c->sweep_ns, c->vms.work_ns)));
         chores = least(chores, least(xco_marks_due(c), xco_hygenicc_due(c)));
         chores = chores < now_ns ? now_ns : chores;
         chores = xco_chores_from(chores, xco_core_moves(&c->core, now_ns));

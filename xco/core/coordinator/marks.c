@@ -47,7 +47,7 @@ int xco_marks_open(struct xco_coordinator *c) {
         return 0;
     }
     const struct xco_shim_terms terms = {
-        .hosts = (uint32_t)(c->config.host_count > 0 ? c->config.host_count : 1),
+        .hosts = xco_config_hosts(&c->config),
         .keep = (uint32_t)c->config.shim_keep,
     };
     int error = xco_shim_open(&c->marks.shim, c->config.shim, &terms);
@@ -134,21 +134,30 @@ bool xco_marks_report(struct xco_coordinator *c, int64_t now_ns, struct xco_port
     return true;
 }
 
-void xco_marks_read(const struct xco_coordinator *c, struct xco_arrived *arrived) {
+// Returns what came from another host: what this one sends, and the row of all others, do not count.
+static struct xco_arrived arrived_from(const struct xco_coordinator *c, unsigned host) {
     const struct xco_shim *shim = &c->marks.shim;
+    if (host >= shim->hosts || host == c->core.config.host) {
+        return (struct xco_arrived){0};
+    }
+    const struct xco_shim_counts found = xco_shim_counts(shim, host);
+    return (struct xco_arrived){found.packets, found.bytes, found.marks};
+}
+
+void xco_marks_read(const struct xco_coordinator *c, struct xco_arrived *arrived) {
     const size_t hosts = c->hygenicc.peers.count;
     for (unsigned host = 0; host < hosts; host++) {
-        const struct xco_shim_counts found = xco_shim_counts(shim, host);
-        arrived[host] = (struct xco_arrived){found.packets, found.bytes, found.marks};
+        arrived[host] = arrived_from(c, host);
     }
-    const struct xco_shim_counts others = xco_shim_counts(shim, shim->hosts);
+    const struct xco_shim_counts others = xco_shim_counts(&c->marks.shim, c->marks.shim.hosts);
     arrived[hosts] = (struct xco_arrived){others.packets, others.bytes, others.marks};
 }
 
-// Returns what hosts offer to each other: this one to it, and it to this one.
+// Returns what hosts offer to each other: this one to it, and it to this one. Others offer nothing.
 static const struct xco_peer *peer_of(const struct xco_coordinator *c, unsigned host) {
     static const struct xco_peer none;
-    return host < c->hygenicc.peers.count ? &c->hygenicc.peers.list[host] : &none;
+    const bool other = host < c->marks.shim.hosts && host != c->core.config.host;
+    return other && host < c->hygenicc.peers.count ? &c->hygenicc.peers.list[host] : &none;
 }
 
 void xco_marks_publish(struct xco_coordinator *c, int64_t now_ns) {
@@ -167,7 +176,7 @@ void xco_marks_publish(struct xco_coordinator *c, int64_t now_ns) {
             found.marks,
             peer_of(c, host)->offer_bps,
             peer_of(c, host)->told.offer_bps,
-            xco_refusals_stands(c, host),
+            host < c->marks.shim.hosts && xco_refusals_stands(c, host),
             xco_classifier_refused(&c->places.classifier, (uint16_t)host),
         };
         if (found.packets > 0) {

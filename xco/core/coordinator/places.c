@@ -8,6 +8,7 @@
 #include "coordinator/background.h"
 #include "coordinator/engine/engine.h"
 #include "coordinator/loss.h"
+#include "coordinator/vm_queues.h"
 #include "coordinator/vms.h"
 #include "qdisc/tree.h"
 #include "common/log.h"
@@ -78,7 +79,7 @@ static int load(struct xco_coordinator *c, bool paced) {
         .large_bytes = (uint32_t)c->config.flow_bytes,
         .crowd_bytes = CROWD_BYTES,
         .window_ns = c->config.flow_window_ns,
-        .hosts = (uint32_t)(c->config.host_count > 0 ? c->config.host_count : 1),
+        .hosts = xco_config_hosts(&c->config),
         .admission = c->config.admission_ppm > 0,
     };
     struct xco_classifier *classifier = &c->places.classifier;
@@ -93,7 +94,7 @@ static int load(struct xco_coordinator *c, bool paced) {
     c->config.tree.classify = classifier->classify;
     c->config.tree.share = classifier->share;
     c->config.tree.uncut_bytes = uncut_bytes(&c->config);
-    c->config.tree.slots = c->config.vm_count > 0 && !paced ? c->vms.shares.slots : NULL;
+    c->config.tree.slots = c->config.vm_count > 0 && !paced ? c->vms.classes[0] : NULL;
     return 0;
 }
 
@@ -112,6 +113,7 @@ int xco_places_open(struct xco_coordinator *c) {
 }
 
 static int send_gate(struct xco_coordinator *c, unsigned gate) {
+    xco_vm_queues_prepare(c, gate);
     xco_batch_clear(&c->batch);
     xco_tree_add_gate(&c->batch, &c->gate.tree, gate);
     return xco_gate_send(&c->gate, &c->batch, NULL);

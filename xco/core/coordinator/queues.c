@@ -9,6 +9,7 @@
 #include "coordinator/loss.h"
 #include "coordinator/marks.h"
 #include "coordinator/places.h"
+#include "coordinator/vm_queues.h"
 #include "qdisc/tree.h"
 #include "common/log.h"
 
@@ -97,6 +98,7 @@ int xco_queues_make(struct xco_coordinator *c, int64_t now_ns) {
     if (c->config.tree.paced) {
         pace_others(c, now_ns);
     }
+    xco_vm_queues_prepare(c, XCO_OUTSIDE);
     error = error == 0 ? xco_gate_make(&c->gate) : error;
     if (error == 0) {
         error = fill(c);

@@ -49,6 +49,7 @@ static void set(struct xco_coordinator *c, unsigned host, int64_t now_ns,
                               refused ? now_ns + LEASE_NS : 0);
     }
     if (refused != (before.began_ns != 0)) {
+        c->hygenicc.refused += refused ? 1u : -1u;
         tell(host, &before, refused, now_ns, admission->share);
     }
 }
@@ -64,7 +65,7 @@ void xco_refusals_set(struct xco_coordinator *c, int64_t now_ns) {
 
 void xco_refusals_lift(struct xco_coordinator *c, int64_t now_ns) {
     const size_t hosts = c->hygenicc.peers.count;
-    for (unsigned host = 0; c->hygenicc.admissions != NULL && host < hosts; host++) {
+    for (unsigned host = 0; c->hygenicc.refused > 0 && host < hosts; host++) {
         if (xco_refusals_stands(c, host)) {
             set(c, host, now_ns, &(struct xco_admission_heard){0});
         }
@@ -77,11 +78,7 @@ bool xco_refusals_stands(const struct xco_coordinator *c, unsigned host) {
 }
 
 unsigned xco_refusals_hosts(const struct xco_coordinator *c) {
-    unsigned count = 0;
-    for (unsigned host = 0; host < c->hygenicc.peers.count; host++) {
-        count += xco_refusals_stands(c, host);
-    }
-    return count;
+    return c->hygenicc.refused;
 }
 
 uint64_t xco_refusals_attempts(const struct xco_coordinator *c) {

@@ -49,6 +49,7 @@ struct xco_places {
 struct xco_listed {
     unsigned interface; // its index; 0: the VM is not here
     unsigned slot;      // 0: none, it counts as unlisted
+    bool queued;        // its packets go to the slot's queues
 };
 
 // VMs with weights and guarantees.
@@ -57,6 +58,9 @@ struct xco_vms_state {
     struct xco_listed *listed; // as in the configuration
     uint64_t here, beyond;     // with a queue, and without one
     bool told;                 // that there are too many
+    struct xco_slot_class classes[XCO_GATES][XCO_SLOTS]; // as in the kernel
+    struct xco_walk walk;                                // through them
+    int64_t work_ns;                                     // of its next piece
     struct xco_stats statistics;
 };
 
@@ -80,6 +84,7 @@ struct xco_hygenicc {
     struct sockaddr_in6 *places;  // where other hosts listen, by number; port 0: nowhere
     struct xco_arrived *arrived;  // from each, and from all other sources
     struct xco_admission *admissions; // by number; NULL: all connections are admitted
+    unsigned refused; // hosts to which connections are refused now
     int64_t looked_ns;            // when the counters were last looked at
     bool writing;                 // others may be due to be written to
     uint64_t sent, malformed, forged;

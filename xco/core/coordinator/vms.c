@@ -9,8 +9,7 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 
-#include "coordinator/loss.h"
-#include "qdisc/sources.h"
+#include "coordinator/vm_queues.h"
 #include "common/log.h"
 
 static const char *const COLUMNS[] = {"name_high",      "name_low",   "weight",
@@ -30,6 +29,7 @@ static void warn(const struct xco_coordinator *c) {
 
 int xco_vms_open(struct xco_coordinator *c) {
     xco_vms_begin(&c->vms.shares);
+    c->vms.work_ns = XCO_NEVER; // until one comes
     if (c->config.vm_count == 0) {
         return 0;
     }
@@ -52,56 +52,42 @@ static bool is_used(const struct xco_coordinator *c) {
     return c->vms.listed != NULL && c->places.stand;
 }
 
-// Creates a slot's queue behind each gate, or removes it.
-static void change_gates(struct xco_coordinator *c, unsigned slot,
-                         void (*change)(struct xco_batch *, const struct xco_tree *, unsigned,
-                                        unsigned)) {
-    for (unsigned gate = 0; gate < XCO_GATES; gate++) {
-        if (!c->present || c->gate.tree.slots == NULL || !c->core.destinations[gate].used) {
-            continue;
-        }
-        xco_batch_clear(&c->batch);
-        change(&c->batch, &c->gate.tree, gate, slot);
-        int error = xco_gate_send(&c->gate, &c->batch, NULL);
-        if (error != 0) {
-            xco_queues_lose(c, error);
-        }
-    }
-}
-
 static void release(struct xco_coordinator *c, struct xco_listed *vm) {
-    const unsigned slot = vm->slot;
-    if (slot != 0) { // first the packets, then their queues
+    if (vm->queued) { // first the packets, then their queues
         xco_classifier_unlist(&c->places.classifier, vm->interface);
-        change_gates(c, slot, xco_sources_remove_slot);
-        xco_vms_set(&c->vms.shares, slot, (struct xco_slot){0});
+    }
+    if (vm->slot != 0) {
+        xco_vms_set(&c->vms.shares, vm->slot, (struct xco_slot){0});
+        xco_vm_queues_begin(c);
     }
     *vm = (struct xco_listed){0};
 }
 
 static void assign(struct xco_coordinator *c, struct xco_listed *vm, unsigned slot) {
     xco_vms_set(&c->vms.shares, slot, c->config.vms[vm - c->vms.listed].share);
-    change_gates(c, slot, xco_sources_add_slot);
     vm->slot = slot;
-    int error = xco_classifier_list(&c->places.classifier, vm->interface, slot);
-    if (error != 0) {
-        xco_say("%s: no share of its own: %s", c->config.vms[vm - c->vms.listed].interface,
-                strerror(-error));
+    xco_vm_queues_begin(c);
+}
+
+static void count(struct xco_coordinator *c) {
+    c->vms.here = c->vms.beyond = 0;
+    for (size_t i = 0; i < c->config.vm_count; i++) {
+        const struct xco_listed *vm = &c->vms.listed[i];
+        c->vms.here += vm->queued;
+        c->vms.beyond += vm->interface != 0 && vm->slot == 0;
     }
 }
 
 // Gives slots to VMs that have none, and counts.
 static void settle(struct xco_coordinator *c) {
-    c->vms.here = c->vms.beyond = 0;
     for (size_t i = 0; i < c->config.vm_count; i++) {
         struct xco_listed *vm = &c->vms.listed[i];
         unsigned slot = vm->slot == 0 ? xco_vms_free(&c->vms.shares) : 0;
         if (vm->interface != 0 && slot != 0) {
             assign(c, vm, slot);
         }
-        c->vms.here += vm->slot != 0;
-        c->vms.beyond += vm->interface != 0 && vm->slot == 0;
     }
+    count(c);
     if (c->vms.beyond > 0 && !c->vms.told) {
         xco_say("%s: more than %u listed VMs are here: the others count as unlisted",
                 c->config.interface, XCO_SLOTS - XCO_SOURCES);
@@ -181,6 +167,27 @@ void xco_vms_read(struct xco_coordinator *c, int64_t now_ns, unsigned gate) {
     }
 }
 
+// Has a VM's packets go to its queues.
+static void enqueue(struct xco_coordinator *c, struct xco_listed *vm) {
+    int error = xco_classifier_list(&c->places.classifier, vm->interface, vm->slot);
+    if (error != 0) {
+        xco_say("%s: no share of its own: %s", c->config.vms[vm - c->vms.listed].interface,
+                strerror(-error));
+    }
+    vm->queued = true;
+}
+
+void xco_vms_work(struct xco_coordinator *c, int64_t now_ns) {
+    xco_vm_queues_work(c, now_ns);
+    for (size_t i = 0; i < c->config.vm_count; i++) {
+        struct xco_listed *vm = &c->vms.listed[i];
+        if (vm->slot != 0 && !vm->queued && xco_vm_queues_stand(c, vm->slot)) {
+            enqueue(c, vm);
+        }
+    }
+    count(c);
+}
+
 static void write_row(struct xco_coordinator *c, const struct xco_listed *vm, uint64_t *row) {
     const struct xco_config_vm *entry = &c->config.vms[vm - c->vms.listed];
     const struct xco_vms *shares = &c->vms.shares;
@@ -198,7 +205,7 @@ void xco_vms_publish(struct xco_coordinator *c, int64_t now_ns) {
     size_t used = 0;
     xco_stats_begin(&c->vms.statistics);
     for (size_t i = 0; i < c->config.vm_count; i++) {
-        if (c->vms.listed[i].slot != 0) {
+        if (c->vms.listed[i].queued) {
             write_row(c, &c->vms.listed[i], xco_stats_row(&c->vms.statistics, used++));
         }
     }

@@ -21,6 +21,9 @@ void xco_vms_hear(struct xco_coordinator *c, const void *events, size_t length);
 // Takes the bytes that entered a gate, by VM.
 void xco_vms_read(struct xco_coordinator *c, int64_t now_ns, unsigned gate);
 
+// Does a piece of what VMs that came, went or send otherwise make due.
+void xco_vms_work(struct xco_coordinator *c, int64_t now_ns);
+
 // Publishes the VMs that are here.
 void xco_vms_publish(struct xco_coordinator *c, int64_t now_ns);
 

@@ -17,10 +17,16 @@
 #define XCO_CLASS_CONTROL (XCO_ROOT | 1u)
 #define XCO_CLASS_KICK (XCO_ROOT | 4u)
 
-// A queue's share of each gate that it is behind.
+// What a VM is promised.
 struct xco_slot {
-    uint16_t weight;         // 0: there is no such queue
+    uint16_t weight;         // 0: there is no such VM
     uint16_t guarantee_mbps; // what it gets before others get more than theirs
+};
+
+// The queue of a slot behind one gate.
+struct xco_slot_class {
+    uint64_t guarantee_bps; // its part of what the VM is promised
+    uint16_t weight;        // 0: there is no such queue
 };
 
 // Parameters of the tree's queues and limits.
@@ -36,7 +42,8 @@ struct xco_tree {
     int classify, share;    // BPF programs of the classifier; 0: u32 filters classify
     bool paced;             // no tree: packets have departure times, which fq keeps
     uint32_t uncut_bytes;   // largest packet that passes a gate uncut, if above two frames
-    const struct xco_slot *slots; // XCO_SLOTS shares by VM; NULL: queues by interface, all alike
+    // XCO_SLOTS queues for each gate; NULL: queues by interface, all alike
+    const struct xco_slot_class *slots;
 };
 
 // Source and destination of a V2V flow; IPv4 addresses are mapped into IPv6 (RFC 4291, 2.5.5.2).

@@ -22,18 +22,32 @@ static uint32_t largest(const struct xco_tree *tree) {
     return tree->uncut_bytes > frames ? tree->uncut_bytes : frames;
 }
 
-void xco_sources_add_slot(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate,
-                          unsigned slot) {
-    const struct xco_slot *share = &tree->slots[slot];
-    uint64_t guarantee_bps = share->guarantee_mbps * 1000000ull;
+static const struct xco_slot_class *class_of(const struct xco_tree *tree, unsigned gate,
+                                             unsigned slot) {
+    return &tree->slots[gate * XCO_SLOTS + slot];
+}
+
+static void set_slot(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate,
+                     unsigned slot, uint16_t flags) {
+    const struct xco_slot_class *share = class_of(tree, gate, slot);
     const struct xco_class class = {
-        .rate_bps = guarantee_bps > 0 ? guarantee_bps : XCO_SLOWEST_BPS,
+        .rate_bps = share->guarantee_bps > 0 ? share->guarantee_bps : XCO_SLOWEST_BPS,
         .burst_ns = GUARANTEE_NS,
         .ceil_bps = XCO_UNLIMITED_BPS,
         .parent = MINOR_SHARED,
         .quantum = share->weight * largest(tree),
     };
-    xco_part_class(batch, tree, CLASS_FLOW(gate, slot), XCO_MAKE, &class);
+    xco_part_class(batch, tree, CLASS_FLOW(gate, slot), flags, &class);
+}
+
+void xco_sources_change_slot(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate,
+                             unsigned slot) {
+    set_slot(batch, tree, gate, slot, XCO_CHANGE);
+}
+
+void xco_sources_add_slot(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate,
+                          unsigned slot) {
+    set_slot(batch, tree, gate, slot, XCO_MAKE);
     xco_part_fifo(batch, tree->interface, CLASS_FLOW(gate, slot), tree->queue_bytes);
 }
 
@@ -46,7 +60,7 @@ void xco_sources_remove_slot(struct xco_batch *batch, const struct xco_tree *tre
 static void add_slots(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate) {
     add_unlimited(batch, tree, SHARE(gate) | MINOR_SHARED);
     for (unsigned slot = 0; slot < XCO_SLOTS; slot++) {
-        if (tree->slots[slot].weight > 0) {
+        if (class_of(tree, gate, slot)->weight > 0) {
             xco_sources_add_slot(batch, tree, gate, slot);
         }
     }

@@ -8,9 +8,11 @@
 // Adds the requests that share a new gate among the VMs or interfaces that packets come from.
 void xco_sources_add(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate);
 
-// Adds the requests that create a slot's queue behind a gate, or remove it.
+// Adds the requests that create a slot's queue behind a gate, change or remove it.
 void xco_sources_add_slot(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate,
                           unsigned slot);
+void xco_sources_change_slot(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate,
+                             unsigned slot);
 void xco_sources_remove_slot(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate,
                              unsigned slot);
 

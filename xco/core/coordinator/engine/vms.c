@@ -8,6 +8,7 @@
 #define ACTIVE_NS 100000000 // without a packet for this long, a VM no longer counts
 #define MBPS 1000000u
 #define MARGIN_BPS MBPS // what a VM may use above its rate, in addition to half of it
+#define FINE 1024u      // parts of a weight
 
 void xco_vms_begin(struct xco_vms *vms) {
     memset(vms, 0, sizeof *vms);
@@ -99,19 +100,53 @@ static uint64_t reserved_bps(const struct xco_vms *vms, const struct xco_vm_use 
     return use->soon_bps < share_bps ? use->soon_bps : share_bps;
 }
 
+uint64_t xco_vms_guaranteed(const struct xco_vms *vms, unsigned gate, unsigned slot) {
+    const struct xco_vm_use *use = &vms->gates[gate].uses[slot];
+    const uint64_t guarantee_bps = (uint64_t)vms->slots[slot].guarantee_mbps * MBPS;
+    const uint64_t soon_bps = vms->soon_bps[slot];
+    if (gate == XCO_OUTSIDE) {
+        return guarantee_bps > soon_bps ? guarantee_bps - soon_bps : 0;
+    }
+    const bool known = use->active && use->rate_bps > 0;
+    return known ? reserved_bps(vms, use, slot)
+                 : guarantee_bps / (vms->active[slot] + !use->active);
+}
+
 static uint16_t narrowed(uint64_t value) {
     return value < UINT16_MAX ? (uint16_t)value : UINT16_MAX;
 }
 
+static uint64_t weight_of_active(const struct xco_vms *vms, unsigned gate) {
+    uint64_t weight = 0;
+    for (unsigned slot = 0; slot < XCO_SLOTS; slot++) {
+        weight += vms->gates[gate].uses[slot].active ? vms->slots[slot].weight : 0;
+    }
+    return weight;
+}
+
+// Returns how far a weight counts, in parts: a VM that uses less than its share of the gate counts
+// only for what it may soon use of it. A gate that is closed, or in slices, tells nothing.
+static uint64_t counted(const struct xco_destination *destination, uint64_t weight, uint64_t all,
+                        uint64_t soon_bps) {
+    const uint64_t rate_bps = destination->lasts ? destination->applied_bps : 0;
+    if (soon_bps >= rate_bps) {
+        return weight * FINE;
+    }
+    const uint64_t used = soon_bps * all * FINE / rate_bps;
+    return used < weight * FINE ? used : weight * FINE;
+}
+
 static void add_up(const struct xco_vms *vms, unsigned gate, struct xco_destination *destination) {
-    uint64_t weight = 0, reserved = 0;
+    const uint64_t all = weight_of_active(vms, gate);
+    uint64_t parts = 0, reserved = 0;
     for (unsigned slot = 0; slot < XCO_SLOTS; slot++) {
         const struct xco_vm_use *use = &vms->gates[gate].uses[slot];
         if (use->active) {
-            weight += vms->slots[slot].weight;
+            parts += counted(destination, vms->slots[slot].weight, all, use->soon_bps);
             reserved += reserved_bps(vms, use, slot);
         }
     }
+    const uint64_t weight = (parts + FINE - 1) / FINE;
     destination->weight = narrowed(weight > 0 ? weight : 1); // 0 would say that no VM is listed
     destination->guarantee_mbps = narrowed((reserved + MBPS - 1) / MBPS);
 }

@@ -1,7 +1,8 @@
 // Which VMs send to which destination, and what their weights and guarantees add up to; pure.
 //
 // Each VM with a share of its own has a slot; others share some (qdisc/maps.h). A destination
-// counts the VMs that sent to it within the last 100 ms. A VM's guarantee is divided among the
+// counts the VMs that sent to it within the last 100 ms, each by its weight as far as it uses its
+// share of the gate. A VM's guarantee is divided among the
 // hosts that it sends to: each gets what the VM may soon use there, within an equal part of the
 // guarantee or what the others leave of it. Destinations outside the topology have no part.
 #ifndef XCO_COORDINATOR_ENGINE_VMS_H
@@ -52,5 +53,9 @@ void xco_vms_leave(struct xco_vms *vms, unsigned gate);
 // destination. Looks within 1 ms of the last one have no effect.
 void xco_vms_look(struct xco_vms *vms, int64_t now_ns, unsigned gate,
                   const uint64_t bytes[XCO_SLOTS], struct xco_destination *destination);
+
+// Returns a slot's part of its VM's guarantee behind a gate, bits/s: what is reserved for it there.
+// Where the VM is new or does not send, it is the part by count; outside the topology, what is left.
+uint64_t xco_vms_guaranteed(const struct xco_vms *vms, unsigned gate, unsigned slot);
 
 #endif
