@@ -23,6 +23,7 @@ from xco.coordinator.status import status
 pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
 LINK_BPS = 100_000_000
 GUARANTEED_BPS = 40_000_000
+TRICKLE_BPS = 2_000_000
 GATEWAY = "169.254.0.1"
 GUARANTEE = """
 [vm.gold]
@@ -33,6 +34,13 @@ interface = "tin0"
 weight = 4
 """
 IDLE = """
+[vm.gold]
+interface = "gold0"
+weight = 100
+[vm.tin]
+interface = "tin0"
+"""
+HEAVY = """
 [vm.gold]
 interface = "gold0"
 weight = 100
@@ -133,13 +141,13 @@ def ip(inside: str, *lines: str) -> None:
 
 
 @contextmanager
-def flooding(xco: XcoRig, *names: str) -> Iterator[None]:
-    """Let VMs send datagrams to the receiver, as many as they may."""
+def flooding(xco: XcoRig, *names: str, rate_bps: int | None = None) -> Iterator[None]:
+    """Let VMs send datagrams to the receiver, as many as they may or at a rate."""
     to, size = xco.fabric.receivers[0].address, roles.DATAGRAM_BYTES
     with ExitStack() as stack:
         for name in names:
             place = Place(namespaces.path(named(xco.fabric, name)))
-            stack.enter_context(roles.send_messages(place, to, size=size))
+            stack.enter_context(roles.send_messages(place, to, size=size, rate_bps=rate_bps))
         yield
 
 
@@ -175,3 +183,16 @@ def test_a_guarantee_comes_before_the_weights(way: Way, controller: dict[str, An
             return GUARANTEED_BPS <= gold < 0.6 * LINK_BPS and tin > 0.35 * LINK_BPS
 
         eventually(guaranteed)
+
+
+@pytest.mark.parametrize(("way", "controller"), WAYS, ids=[way for way, _ in WAYS])
+def test_a_vm_of_great_weight_that_sends_little_leaves_the_link_to_others(
+    way: Way, controller: dict[str, Any]
+) -> None:
+    """Its host held 99 of 100 Mb/s for a trickle of 2."""
+    with (
+        shared(way, controller, HEAVY) as xco,
+        flooding(xco, "tin"),
+        flooding(xco, "gold", rate_bps=TRICKLE_BPS),
+    ):
+        eventually(lambda: opened(xco)[1] > 0.8 * LINK_BPS)
