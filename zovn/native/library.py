@@ -125,6 +125,7 @@ class RawRingSettings(ctypes.Structure):
         ("takes", _U32),
         ("notify", NOTIFY),
         ("context", ctypes.c_void_p),
+        ("closed", ctypes.c_void_p),
     ]
 
 
