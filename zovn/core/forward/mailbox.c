@@ -35,9 +35,10 @@ static bool wait_slice(sem_t *done) {
 }
 
 /* Slices, not one long wait: a process that was stopped meanwhile has waited for one of them. */
-static void wait_for(sem_t *done) {
+static void wait_for_answer(struct zovn_mailbox *mailbox) {
     for (int i = 0; i < SLICES; i++)
-        if (wait_slice(done))
+        if (wait_slice(&mailbox->done) &&
+            !atomic_load_explicit(&mailbox->message, memory_order_acquire))
             return;
     zovn_say("the forwarding thread does not answer: ending, since its memory cannot be released");
     abort();
@@ -49,7 +50,7 @@ void zovn_mailbox_send(struct zovn_mailbox *mailbox, void (*call)(void *context)
     pthread_mutex_lock(&mailbox->sender);
     eventfd_write(mailbox->event, 1);
     atomic_store_explicit(&mailbox->message, &message, memory_order_release);
-    wait_for(&mailbox->done);
+    wait_for_answer(mailbox);
     pthread_mutex_unlock(&mailbox->sender);
 }
 
@@ -61,7 +62,7 @@ bool zovn_mailbox_serve(struct zovn_mailbox *mailbox) {
     eventfd_t events;
     eventfd_read(mailbox->event, &events);
     message->call(message->context);
-    atomic_store_explicit(&mailbox->message, NULL, memory_order_relaxed);
+    atomic_store_explicit(&mailbox->message, NULL, memory_order_release);
     sem_post(&mailbox->done);
     return true;
 }

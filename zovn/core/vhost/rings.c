@@ -8,14 +8,14 @@
 
 #include "vhost/features.h"
 
-static bool read_memory(struct zovn_session *session) {
+static bool read_memory(int device, struct zovn_memory *memory) {
     struct rte_vhost_memory *table = NULL;
-    if (rte_vhost_get_mem_table(session->device, &table) < 0 || !table)
+    if (rte_vhost_get_mem_table(device, &table) < 0 || !table)
         return false;
     bool fits = table->nregions <= ZOVN_MOST_REGIONS;
-    session->memory.count = fits ? table->nregions : 0;
-    for (uint32_t i = 0; i < session->memory.count; i++)
-        session->memory.regions[i] = (struct zovn_region){
+    memory->count = fits ? table->nregions : 0;
+    for (uint32_t i = 0; i < memory->count; i++)
+        memory->regions[i] = (struct zovn_region){
             .address = table->regions[i].guest_phys_addr,
             .bytes = table->regions[i].size,
             .base = (uint8_t *)(uintptr_t)table->regions[i].host_user_addr,
@@ -45,18 +45,18 @@ static bool in_memory(const struct zovn_split_ring *ring) {
                        sizeof *ring->used + size * sizeof(struct zovn_used_element) + event);
 }
 
-static bool read_ring(struct zovn_session *session, uint32_t number, uint64_t features,
-                      struct zovn_split_ring *ring) {
+static bool read_ring(int device, uint16_t number, uint64_t features,
+                      const struct zovn_memory *memory, struct zovn_split_ring *ring) {
     struct rte_vhost_vring found;
     uint16_t avail, used;
-    if (rte_vhost_get_vhost_vring(session->device, (uint16_t)number, &found) < 0 ||
-        rte_vhost_get_vring_base(session->device, (uint16_t)number, &avail, &used) < 0)
+    if (rte_vhost_get_vhost_vring(device, number, &found) < 0 ||
+        rte_vhost_get_vring_base(device, number, &avail, &used) < 0)
         return false;
     *ring = (struct zovn_split_ring){
         .descriptors = (struct zovn_descriptor *)(void *)found.desc,
         .avail = (struct zovn_avail *)(void *)found.avail,
         .used = (struct zovn_used *)(void *)found.used,
-        .memory = &session->memory,
+        .memory = memory,
         .size = found.size,
         .event_index = zovn_vhost_has(features, VIRTIO_RING_F_EVENT_IDX),
         .indirect = zovn_vhost_has(features, VIRTIO_RING_F_INDIRECT_DESC),
@@ -67,14 +67,15 @@ static bool read_ring(struct zovn_session *session, uint32_t number, uint64_t fe
     return zovn_split_ring_valid(ring) && in_memory(ring);
 }
 
-const char *zovn_vhost_rings(struct zovn_session *session, struct zovn_ring_settings *settings) {
+const char *zovn_vhost_rings(int device, struct zovn_memory *memory,
+                             struct zovn_ring_settings *settings) {
     uint64_t features;
-    if (rte_vhost_get_negotiated_features(session->device, &features) < 0)
+    if (rte_vhost_get_negotiated_features(device, &features) < 0)
         return "its features are not known";
-    if (!read_memory(session))
+    if (!read_memory(device, memory))
         return "its memory cannot be used";
-    if (!read_ring(session, ZOVN_TRANSMIT, features, &settings->transmit) ||
-        !read_ring(session, ZOVN_RECEIVE, features, &settings->receive))
+    if (!read_ring(device, ZOVN_TRANSMIT, features, memory, &settings->transmit) ||
+        !read_ring(device, ZOVN_RECEIVE, features, memory, &settings->receive))
         return "its rings cannot be used";
     settings->mergeable = zovn_vhost_has(features, VIRTIO_NET_F_MRG_RXBUF);
     settings->version_1 = zovn_vhost_has(features, VIRTIO_F_VERSION_1);
@@ -88,9 +89,9 @@ static int copy(int file) {
 }
 
 /* A call must not wait, whatever the guest does with its eventfd. */
-struct zovn_vhost_files zovn_vhost_files(const struct zovn_session *session, uint32_t ring) {
+struct zovn_vhost_files zovn_vhost_files(int device, uint32_t ring) {
     struct rte_vhost_vring found;
-    if (rte_vhost_get_vhost_vring(session->device, (uint16_t)ring, &found) < 0)
+    if (rte_vhost_get_vhost_vring(device, (uint16_t)ring, &found) < 0)
         return (struct zovn_vhost_files){-1, -1};
     if (found.callfd >= 0)
         fcntl(found.callfd, F_SETFL, fcntl(found.callfd, F_GETFL) | O_NONBLOCK);

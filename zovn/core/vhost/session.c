@@ -7,7 +7,6 @@
 #include <rte_vhost.h>
 
 #include "system/log.h"
-#include "vhost/rings.h"
 
 /* Requests of the vhost-user protocol that this file knows. */
 enum {
@@ -72,10 +71,10 @@ static const char *attach_rings(struct zovn_session *session,
 
 static void attach(struct zovn_session *session) {
     struct zovn_ring_settings settings = {.notify = notify, .closed = closed, .context = session};
-    const char *problem = zovn_vhost_rings(session, &settings);
+    const char *problem = zovn_vhost_rings(session->device, &session->memory, &settings);
     if (!problem) {
         for (uint32_t i = 0; i < ZOVN_RINGS; i++)
-            session->files[i] = zovn_vhost_files(session, i);
+            session->files[i] = zovn_vhost_files(session->device, i);
         problem = attach_rings(session, &settings);
         for (uint32_t i = 0; problem && i < ZOVN_RINGS; i++)
             close_files(&session->files[i]);
@@ -122,7 +121,7 @@ static void replace(void *context) {
 /* A guest masks its interrupts by other files: this must not cost a frame. */
 static void refresh(struct zovn_session *session, uint32_t ring) {
     const struct zovn_vhost_files old = session->files[ring];
-    struct replacement replacement = {session, ring, zovn_vhost_files(session, ring)};
+    struct replacement replacement = {session, ring, zovn_vhost_files(session->device, ring)};
     zovn_line_rewake(&session->line, ring, replacement.files.kick, replace, &replacement);
     close_files(&old);
 }

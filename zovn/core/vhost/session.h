@@ -7,14 +7,7 @@
 #define ZOVN_VHOST_SESSION_H
 
 #include "forward/line.h"
-#include "rings/memory.h"
-
-enum { ZOVN_RECEIVE = 0, ZOVN_TRANSMIT = 1, ZOVN_RINGS = 2 }; /* by their numbers */
-
-/* Copies of the files by which the guest is notified, and notifies. */
-struct zovn_vhost_files {
-    int call, kick;
-};
+#include "vhost/rings.h"
 
 struct zovn_session {
     struct zovn_line line;
