@@ -28,7 +28,7 @@ _STATION: Final = r"^[0-9a-fA-F][02468aceACE](:[0-9a-fA-F]{2}){5}\Z"
 
 SocketPath = Annotated[str, msgspec.Meta(pattern=r"^/[^\s]*\Z", max_length=_MOST_PATH)]
 Class = Annotated[int, msgspec.Meta(ge=0, le=7)]
-Bytes = Annotated[int, msgspec.Meta(ge=0, lt=2**63)]
+Bytes = Annotated[int, msgspec.Meta(ge=0, le=2**40)]
 
 
 class PortTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -1,12 +1,13 @@
 /* Plays guests in tests: sends numbered frames, counts what comes, and prints both as JSON.
  *
- * zovn-guest EAL... -- [-b BYTES] [-q QUIET_MS] [-o] -p STATION[:TO:FRAMES[:RATE]]...
+ * zovn-guest EAL... -- [-b BYTES] -p STATION[:TO:FRAMES[:RATE]]...
  *
  * One -p for each --vdev=net_virtio_user in order: its station; frames that it sends, and to which
- * one; how many it takes in a millisecond. Each first announces its station by one frame to an
- * unknown one. It ends when all is sent and nothing came for QUIET_MS. -o writes a line when it
- * begins to send, and one when the first frame came. */
+ * one; how many it takes in a millisecond, 0 for all. Each first announces its station by one frame
+ * to an unknown one. Then it prints "ready", and sends once it reads a line. It ends when its input
+ * is closed and nothing has come for a while. */
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,13 +20,11 @@
 
 #include "tools/guest.h"
 
-enum { RING = 256, MBUFS = 4096, LEAST_BYTES = 64, NOWHERE = 63 };
+enum { RING = 256, MBUFS = 4096, LEAST_BYTES = 64, NOWHERE = 63, QUIET_MS = 300 };
 
 struct guest {
     struct port ports[GUEST_PORTS];
     uint16_t count, bytes;
-    uint64_t quiet_ms;
-    bool told, tells;
     struct rte_mempool *pool;
 };
 
@@ -53,14 +52,10 @@ static void read_port(struct guest *guest, const char *text) {
 }
 
 static void read_options(struct guest *guest, int count, char **arguments) {
-    *guest = (struct guest){.bytes = LEAST_BYTES, .quiet_ms = 1000};
-    for (int option; (option = getopt(count, arguments, "b:q:op:")) != -1;) {
+    *guest = (struct guest){.bytes = LEAST_BYTES};
+    for (int option; (option = getopt(count, arguments, "b:p:")) != -1;) {
         if (option == 'b')
             guest->bytes = (uint16_t)atoi(optarg);
-        else if (option == 'q')
-            guest->quiet_ms = (uint64_t)atoi(optarg);
-        else if (option == 'o')
-            guest->tells = true;
         else if (option == 'p')
             read_port(guest, optarg);
         else
@@ -96,8 +91,7 @@ static void announce(const struct guest *guest, struct port *port) {
         usleep(100);
 }
 
-/* Return whether there is more to send. */
-static bool send_some(const struct guest *guest, struct port *port) {
+static void send_some(const struct guest *guest, struct port *port) {
     while (port->held_count < GUEST_BURST && port->sent + port->held_count < port->most) {
         struct rte_mbuf *made = make(guest, port, port->sent + port->held_count);
         if (!made)
@@ -108,7 +102,6 @@ static bool send_some(const struct guest *guest, struct port *port) {
     port->sent += sent;
     port->held_count = (uint16_t)(port->held_count - sent);
     memmove(port->held, port->held + sent, port->held_count * sizeof port->held[0]);
-    return port->sent < port->most;
 }
 
 /* Return how many frames came; a slow port takes no more than its rate allows since the start. */
@@ -125,29 +118,22 @@ static uint16_t receive_some(struct port *port, uint64_t elapsed_ms) {
     return count;
 }
 
-static void tell(struct guest *guest, const char *what) {
-    if (!guest->tells)
-        return;
-    puts(what);
-    fflush(stdout);
+static bool input_closed(void) {
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    return poll(&input, 1, 0) == 1;
 }
 
-/* Two cores may be shared by many: a guest that has nothing to do sleeps a little. */
+/* Two cores may be shared by many: a guest that has nothing to receive sleeps a little. */
 static void run(struct guest *guest) {
     uint64_t begun_ms = now_ms(), last_ms = begun_ms;
-    for (bool sending = true; sending || now_ms() - last_ms < guest->quiet_ms;) {
+    while (now_ms() - last_ms < QUIET_MS) {
         uint64_t elapsed_ms = now_ms() - begun_ms, came = 0;
-        sending = false;
         for (uint16_t i = 0; i < guest->count; i++) {
-            sending |= send_some(guest, &guest->ports[i]);
+            send_some(guest, &guest->ports[i]);
             came += receive_some(&guest->ports[i], elapsed_ms);
         }
-        if (came || sending)
+        if (came || !input_closed())
             last_ms = now_ms();
-        if (came && !guest->told) {
-            tell(guest, "\"receiving\"");
-            guest->told = true;
-        }
         if (!came)
             usleep(50);
     }
@@ -191,8 +177,9 @@ int main(int count, char **arguments) {
     start(&guest);
     for (uint16_t i = 0; i < guest.count; i++)
         announce(&guest, &guest.ports[i]);
-    tell(&guest, "\"ready\"");
-    if (guest.tells && getchar() == EOF) /* its starter says when all others are ready, too */
+    puts("ready");
+    fflush(stdout);
+    if (getchar() == EOF)
         return 1;
     run(&guest);
     print(&guest);
