@@ -117,8 +117,15 @@ def running_switch(**settings: Any) -> Iterator[RunningSwitch]:
 class Guest:
     """A process with ports; each is a station that sends to another one."""
 
-    def __init__(self, switch: RunningSwitch, *ports: str, size: int = 64) -> None:
-        """Start it. A port is `NAME=STATION[:TO:FRAMES[:RATE]]`."""
+    def __init__(self, switch: RunningSwitch, *ports: str, size: int = 64, until: int = 0) -> None:
+        """Start it.
+
+        Args:
+            switch: where its front ends connect.
+            ports: each `NAME=STATION[:TO:FRAMES[:RATE]]`; the rate is what it takes in 1 ms.
+            size: bytes of the frames that it sends.
+            until: it ends when so many frames came to it; 0: when its input ends.
+        """
         parts = [port.partition("=") for port in ports]
         devices = [
             f"--vdev=net_virtio_user{number},path={switch.socket(name)},queue_size=256"
@@ -127,7 +134,8 @@ class Guest:
         eal = ["--no-huge", "-m", "64", "--no-pci", "--no-telemetry", "--no-shconf"]
         cpu = ["-l", str(max(os.sched_getaffinity(0)))]
         stations = [one for _, _, text in parts for one in ("-p", text)]
-        command = [str(GUEST), *eal, *cpu, "--log-level=error", *devices, "--", "-b", str(size)]
+        command = [str(GUEST), *eal, *cpu, "--log-level=error", *devices, "--"]
+        command += ["-b", str(size), "-n", str(until)]
         self._log = (switch.folder / "guests").open("ab")
         self.process = subprocess.Popen(
             [*command, *stations],

@@ -41,8 +41,20 @@ def test_two_senders_lose_nothing_to_a_slow_receiver(switch: RunningSwitch, size
     assert whole(found["2"], FRAMES)
     assert switch.port("c").counters["blocked_ns"] > 0
     assert not any(sum(port.drops.values()) for port in report.ports)
-    assert report.naps > 0
-    assert report.missed <= 1
+
+
+def test_a_switch_that_sleeps_is_woken(switch: RunningSwitch) -> None:
+    """Its clients would wake it, too: here are none while it forwards."""
+    before = switch.report()
+    ports = (f"a=1:3:{FRAMES}", f"b=2:3:{FRAMES}", f"c=3:1:0:{SLOW}")
+    with Guest(switch, *ports, until=2 * FRAMES) as guest:
+        assert guest.ready()
+        guest.go()
+        found = guest.result()["3"]["from"]
+    report = switch.report()
+    assert found["1"]["received"] + found["2"]["received"] == 2 * FRAMES
+    assert report.naps - before.naps > 10
+    assert report.missed <= 1  # a guest that is preempted before it notifies looks like a loss
 
 
 def test_the_same_senders_lose_frames_in_a_lossy_class() -> None:

@@ -1,11 +1,11 @@
 /* Plays guests in tests: sends numbered frames, counts what comes, and prints both as JSON.
  *
- * zovn-guest EAL... -- [-b BYTES] -p STATION[:TO:FRAMES[:RATE]]...
+ * zovn-guest EAL... -- [-b BYTES] [-n FRAMES] -p STATION[:TO:FRAMES[:RATE]]...
  *
  * One -p for each --vdev=net_virtio_user in order: its station; frames that it sends, and to which
  * one; how many it takes in a millisecond, 0 for all. Each first announces its station by one frame
  * to an unknown one. Then it prints "ready", and sends once it reads a line. It ends when its input
- * is closed and nothing has come for a while. */
+ * is closed and nothing has come for a while; with -n, when so many frames came. */
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
@@ -25,6 +25,7 @@ enum { RING = 256, MBUFS = 4096, LEAST_BYTES = 64, NOWHERE = 63, QUIET_MS = 300 
 struct guest {
     struct port ports[GUEST_PORTS];
     uint16_t count, bytes;
+    uint64_t awaited; /* frames; 0: ends when its input does */
     struct rte_mempool *pool;
 };
 
@@ -53,9 +54,11 @@ static void read_port(struct guest *guest, const char *text) {
 
 static void read_options(struct guest *guest, int count, char **arguments) {
     *guest = (struct guest){.bytes = LEAST_BYTES};
-    for (int option; (option = getopt(count, arguments, "b:p:")) != -1;) {
+    for (int option; (option = getopt(count, arguments, "b:n:p:")) != -1;) {
         if (option == 'b')
             guest->bytes = (uint16_t)atoi(optarg);
+        else if (option == 'n')
+            guest->awaited = (uint64_t)atoi(optarg);
         else if (option == 'p')
             read_port(guest, optarg);
         else
@@ -123,16 +126,23 @@ static bool input_closed(void) {
     return poll(&input, 1, 0) == 1;
 }
 
+static bool all_came(const struct guest *guest) {
+    uint64_t taken = 0;
+    for (uint16_t i = 0; i < guest->count; i++)
+        taken += guest->ports[i].taken;
+    return guest->awaited && taken >= guest->awaited;
+}
+
 /* Two cores may be shared by many: a guest that has nothing to receive sleeps a little. */
 static void run(struct guest *guest) {
     uint64_t begun_ms = now_ms(), last_ms = begun_ms;
-    while (now_ms() - last_ms < QUIET_MS) {
+    while (now_ms() - last_ms < QUIET_MS && !all_came(guest)) {
         uint64_t elapsed_ms = now_ms() - begun_ms, came = 0;
         for (uint16_t i = 0; i < guest->count; i++) {
             send_some(guest, &guest->ports[i]);
             came += receive_some(&guest->ports[i], elapsed_ms);
         }
-        if (came || !input_closed())
+        if (came || guest->awaited || !input_closed())
             last_ms = now_ms();
         if (!came)
             usleep(50);

@@ -83,8 +83,10 @@ static void attach(struct zovn_session *session) {
     if (problem)
         zovn_say("%s: the guest cannot be attached: %s", name, problem);
     else
-        zovn_say("%s: guest attached, rings of %u and %u", name, settings.transmit.size,
-                 settings.receive.size);
+        zovn_say("%s: guest attached, rings of %u and %u%s%s%s", name, settings.transmit.size,
+                 settings.receive.size, settings.transmit.event_index ? ", event_idx" : "",
+                 settings.transmit.indirect ? ", indirect" : "",
+                 settings.mergeable ? ", mergeable" : "");
 }
 
 static void attach_if_ready(struct zovn_session *session) {
