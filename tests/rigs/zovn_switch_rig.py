@@ -48,7 +48,11 @@ class RunningSwitch:
     def __init__(self, folder: Path, **settings: Any) -> None:
         self.folder = folder
         names = settings.pop("names", "abc")
-        ports = [{"name": name, "socket": self.socket(name)} for name in names]
+        each = settings.pop("each", [{}] * len(names))
+        ports = [
+            {"name": name, "socket": self.socket(name)} | more
+            for name, more in zip(names, each, strict=True)
+        ]
         self.table = {"control": str(folder / "control.sock"), "port": ports} | settings
         self.config: SwitchConfig = checked(self.table)
         self.log = folder / "log"
