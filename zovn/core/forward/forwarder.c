@@ -3,11 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <time.h>
-#include <unistd.h>
-
-#include "forward/nap.h"
 
 enum { SPINS = 256, DRAIN_TRIES = 100, DRAIN_PAUSE_NS = 1000000, MOST_ELAPSED_NS = 200000000 };
 
@@ -19,33 +15,40 @@ static uint64_t clock_ns(void) {
 
 /* Time in which this process did not run does not count: a destination had no chance to take
  * anything then, and must not be treated as stalled. */
-bool zovn_forwarder_step(struct zovn_forwarder *forwarder) {
+static bool step(struct zovn_forwarder *forwarder) {
     uint64_t read_ns = clock_ns(), elapsed_ns = read_ns - forwarder->read_ns;
     forwarder->read_ns = read_ns;
     forwarder->now_ns += elapsed_ns < MOST_ELAPSED_NS ? elapsed_ns : MOST_ELAPSED_NS;
     return zovn_switch_step(forwarder->vswitch, forwarder->now_ns) > 0;
 }
 
+static void ask_all(struct zovn_forwarder *forwarder, bool notify) {
+    for (uint32_t i = 0; i < ZOVN_MOST_PORTS; i++)
+        if (forwarder->attached[i].port)
+            forwarder->attached[i].ask(forwarder->attached[i].port, notify);
+}
+
+/* Of what came before the peers were asked they do not notify: the step after that finds it. */
+static void nap(struct zovn_forwarder *forwarder) {
+    ask_all(forwarder, true);
+    if (!step(forwarder) && !zovn_nap_sleep(&forwarder->nap) && step(forwarder))
+        zovn_nap_check(&forwarder->nap);
+    ask_all(forwarder, false);
+}
+
 static void *forward(void *context) {
     struct zovn_forwarder *forwarder = context;
     uint32_t idle = 0;
     while (forwarder->running) {
-        bool moved = zovn_forwarder_step(forwarder);
+        bool moved = step(forwarder);
         moved |= zovn_mailbox_serve(&forwarder->mailbox);
         idle = moved ? 0 : idle + 1;
         if (idle < SPINS)
             continue;
-        zovn_nap(forwarder);
+        nap(forwarder);
         idle = 0;
     }
     return NULL;
-}
-
-static bool open_files(struct zovn_forwarder *forwarder) {
-    struct epoll_event event = {.events = EPOLLIN};
-    forwarder->epoll = epoll_create1(EPOLL_CLOEXEC);
-    return forwarder->epoll >= 0 && zovn_mailbox_init(&forwarder->mailbox) &&
-           epoll_ctl(forwarder->epoll, EPOLL_CTL_ADD, forwarder->mailbox.event, &event) == 0;
 }
 
 const char *zovn_forwarder_start(struct zovn_forwarder *forwarder,
@@ -56,7 +59,8 @@ const char *zovn_forwarder_start(struct zovn_forwarder *forwarder,
     forwarder->vswitch = zovn_switch_new(settings, &problem);
     if (!forwarder->vswitch)
         return problem;
-    if (!open_files(forwarder))
+    if (!zovn_mailbox_init(&forwarder->mailbox) ||
+        !zovn_nap_open(&forwarder->nap, forwarder->mailbox.event))
         return strerror(errno);
     int error = pthread_create(&forwarder->thread, NULL, forward, forwarder);
     return error ? strerror(error) : NULL;
@@ -72,7 +76,7 @@ void zovn_forwarder_stop(struct zovn_forwarder *forwarder) {
     pthread_join(forwarder->thread, NULL);
     zovn_switch_free(forwarder->vswitch);
     zovn_mailbox_close(&forwarder->mailbox);
-    close(forwarder->epoll);
+    zovn_nap_close(&forwarder->nap);
 }
 
 /* One message about a port. */
@@ -104,7 +108,7 @@ static void attach(void *context) {
                         options->addresses[i]);
     forwarder->attached[request->place] = *request->attachment;
     for (uint32_t i = 0; i < ZOVN_WAKES; i++)
-        zovn_nap_watch(forwarder, request->attachment->wakes[i]);
+        zovn_nap_watch(&forwarder->nap, request->attachment->wakes[i]);
 }
 
 int32_t zovn_forwarder_attach(struct zovn_forwarder *forwarder,
@@ -135,7 +139,7 @@ static void detach(void *context) {
     struct zovn_forwarder *forwarder = request->forwarder;
     struct zovn_attachment *attached = &forwarder->attached[request->place];
     for (uint32_t i = 0; i < ZOVN_WAKES; i++)
-        zovn_nap_unwatch(forwarder, attached->wakes[i]);
+        zovn_nap_unwatch(&forwarder->nap, attached->wakes[i]);
     attached->port = NULL;
     zovn_switch_remove(forwarder->vswitch, (uint32_t)request->place, request->last);
 }
@@ -149,9 +153,9 @@ void zovn_forwarder_detach(struct zovn_forwarder *forwarder, int32_t place,
 static void rewake(void *context) {
     struct request *request = context;
     int *file = &request->forwarder->attached[request->place].wakes[request->which];
-    zovn_nap_unwatch(request->forwarder, *file);
+    zovn_nap_unwatch(&request->forwarder->nap, *file);
     *file = request->file;
-    zovn_nap_watch(request->forwarder, *file);
+    zovn_nap_watch(&request->forwarder->nap, *file);
     request->call(request->context);
 }
 
@@ -188,8 +192,8 @@ struct naps {
 
 static void count_naps(void *context) {
     struct naps *naps = context;
-    naps->naps = naps->forwarder->naps;
-    naps->missed = naps->forwarder->missed;
+    naps->naps = naps->forwarder->nap.count;
+    naps->missed = naps->forwarder->nap.missed;
 }
 
 uint64_t zovn_forwarder_naps(struct zovn_forwarder *forwarder, uint64_t *missed) {

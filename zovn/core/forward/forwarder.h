@@ -6,6 +6,7 @@
 #define ZOVN_FORWARD_FORWARDER_H
 
 #include "forward/mailbox.h"
+#include "forward/nap.h"
 #include "forward/options.h"
 #include "switch/switch.h"
 
@@ -29,11 +30,9 @@ struct zovn_forwarder {
     struct zovn_switch *vswitch;
     struct zovn_mailbox mailbox;
     pthread_t thread;
-    int epoll;
+    struct zovn_nap nap;
     bool running; /* the rest is the thread's alone */
     uint64_t now_ns, read_ns;
-    uint64_t naps;
-    uint64_t missed; /* naps that ended by their bound, although a peer had done something */
     struct zovn_attachment attached[ZOVN_MOST_PORTS];
 };
 
@@ -65,8 +64,5 @@ void zovn_forwarder_look(struct zovn_forwarder *forwarder, int32_t place,
 
 /* Return how many times the thread slept, and in `missed` how many times its bound ended that. */
 uint64_t zovn_forwarder_naps(struct zovn_forwarder *forwarder, uint64_t *missed);
-
-/* For the thread's own files: move frames; return whether any moved. */
-bool zovn_forwarder_step(struct zovn_forwarder *forwarder);
 
 #endif
