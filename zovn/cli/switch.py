@@ -124,7 +124,7 @@ def _show(table: Table) -> None:
 def _listed(ports: Iterable[PortReport]) -> Table:
     table = _table(("port", "kind", "guest", "vlan", "tagged", "class", "socket"), 7)
     for port in ports:
-        vlans = ",".join(map(str, port.tagged)) or "-"
+        vlans = ",".join(port.tagged) or "-"
         row = (str(port.vlan or "-"), vlans, str(port.class_), port.path)
         table.add_row(port.name, port.kind, _guest(port), *row)
     return table

@@ -27,7 +27,8 @@ class PortReport(msgspec.Struct, frozen=True, kw_only=True):
     """How many times one was attached since the port was added."""
     vlan: int
     trunk: bool
-    tagged: tuple[int, ...] = ()
+    tagged: tuple[str, ...] = ()
+    """VLANs of a trunk, as ranges."""
     class_: int = msgspec.field(name="class")
     trust: str
     offloads: bool
@@ -131,7 +132,7 @@ def _port(line: str) -> PortReport:
     numbers = {key: int(value) for key, value in words.items() if value.isdecimal()}
     known = {field.encode_name for field in msgspec.structs.fields(PortReport)}
     counted = {key: value for key, value in numbers.items() if key not in known}
-    tagged = tuple(int(one) for one in words.pop("tagged", "").split(",") if one)
+    tagged = tuple(filter(None, words.pop("tagged", "").split(",")))
     drops = {
         key.removeprefix(_DROP): value for key, value in counted.items() if key.startswith(_DROP)
     }

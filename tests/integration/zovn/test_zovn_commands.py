@@ -10,6 +10,7 @@ import pytest
 from zovn_switch_rig import RunningSwitch, build_guest, running_switch
 
 from zovn.core_files import program
+from zovn.switch import control
 
 
 @pytest.fixture(scope="module")
@@ -30,11 +31,15 @@ def test_ports_are_added_listed_and_removed(switch: RunningSwitch) -> None:
     assert zovn("port", "add", "vm", *options, "--class", "3", switch=switch).returncode == 0
     listed = zovn("port", "list", switch=switch).stdout.splitlines()
     assert listed[0].split() == ["port", "kind", "guest", "vlan", "tagged", "class", "socket"]
-    vm = ["vm", "vhost", "-", "-", "7,10,11,12", "3", switch.socket("vm")]
+    vm = ["vm", "vhost", "-", "-", "7,10-12", "3", switch.socket("vm")]
     assert listed[3].split() == vm
     (_, _, found) = json.loads(zovn("port", "list", "--json", switch=switch).stdout)
-    assert (found["name"], found["tagged"], found["class"]) == ("vm", [7, 10, 11, 12], 3)
+    assert (found["name"], found["tagged"], found["class"]) == ("vm", ["7", "10-12"], 3)
     assert zovn("port", "remove", "vm", switch=switch).returncode == 0
+    whole = ("port", "add", "vm", "--socket", switch.socket("vm"), "--tagged", "1-4094")
+    assert zovn(*whole, switch=switch).returncode == 0
+    assert control.ports(switch.config.control)[2].tagged == ("1-4094",)
+    control.remove(switch.config.control, "vm")
     assert len(zovn("port", "list", switch=switch).stdout.splitlines()) == 3
 
 

@@ -7,7 +7,7 @@
 #include "forward/options.h"
 #include "program/words.h"
 
-enum { ZOVN_LINE_BYTES = 1024 };
+enum { ZOVN_LINE_BYTES = 4096 };
 
 struct zovn_config {
     struct zovn_settings settings;

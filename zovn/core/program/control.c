@@ -76,8 +76,7 @@ static bool answer_lines(struct zovn_control *control, struct zovn_client *clien
     for (char *end; client->file >= 0 && (end = memchr(client->line, '\n', client->filled));) {
         *end = 0;
         size_t used = (size_t)(end + 1 - client->line);
-        struct zovn_client *one = client;
-        bool goes_on = answer(control, one);
+        bool goes_on = answer(control, client);
         client->filled -= used;
         memmove(client->line, client->line + used, client->filled);
         if (!goes_on)

@@ -4,13 +4,24 @@
 #include <inttypes.h>
 #include <stddef.h>
 
+static bool has(const uint64_t vlans[64], uint32_t vlan) {
+    return vlan <= ZOVN_MOST_VLAN && vlans[vlan / 64] >> vlan % 64 & 1;
+}
+
+/* As ranges: a trunk may have all. */
 static void write_vlans(const uint64_t vlans[64], FILE *to) {
     const char *before = " tagged=";
-    for (uint32_t i = 1; i <= ZOVN_MOST_VLAN; i++) {
-        if (vlans[i / 64] >> i % 64 & 1) {
-            fprintf(to, "%s%" PRIu32, before, i);
-            before = ",";
-        }
+    for (uint32_t first = 1; first <= ZOVN_MOST_VLAN; first++) {
+        uint32_t last = first;
+        if (!has(vlans, first))
+            continue;
+        while (has(vlans, last + 1))
+            last++;
+        fprintf(to, "%s%" PRIu32, before, first);
+        if (last > first)
+            fprintf(to, "-%" PRIu32, last);
+        before = ",";
+        first = last;
     }
 }
 
