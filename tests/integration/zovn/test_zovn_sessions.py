@@ -26,6 +26,8 @@ from zovn_switch_rig import RunningSwitch, build_guest, running_switch
 
 pytestmark = pytest.mark.timeout(120)
 Connect = Callable[..., FrontEnd]
+OFFLOADS = (0, 1, 7, 8, 9, 11, 12, 13)
+"""Checksums, segments of TCP over IPv4 and IPv6, and with ECN: for hosts and for guests."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -35,7 +37,9 @@ def _built() -> None:
 
 @pytest.fixture
 def switch() -> Iterator[RunningSwitch]:
-    ports = [{"addresses": [f"02:00:00:00:00:0{number}"]} for number in range(3)]
+    ports = [
+        {"addresses": [f"02:00:00:00:00:0{number}"], "offloads": number == 2} for number in range(3)
+    ]
     with running_switch(names="abc", stall="1min", each=ports) as made:
         yield made
 
@@ -72,8 +76,14 @@ def test_rings_that_cannot_be_read_out_of_order_are_not_offered(connect: Connect
     offered = connect("a").offered
     for bit in (VERSION_1, MRG_RXBUF, INDIRECT_DESC, EVENT_IDX):
         assert offered >> bit & 1
-    for bit in (PACKED, IN_ORDER, LOG_ALL, 0, 11):
+    for bit in (PACKED, IN_ORDER, LOG_ALL, *OFFLOADS):
         assert not offered >> bit & 1
+
+
+def test_offloads_are_offered_where_the_settings_say_so(connect: Connect) -> None:
+    offered = connect("c").offered
+    assert all(offered >> bit & 1 for bit in OFFLOADS)
+    assert not any(offered >> bit & 1 for bit in (PACKED, IN_ORDER, LOG_ALL))
 
 
 @pytest.mark.parametrize("event_index", [False, True])

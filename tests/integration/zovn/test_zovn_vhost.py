@@ -65,8 +65,13 @@ def test_a_switch_that_sleeps_is_woken(switch: RunningSwitch) -> None:
 
 
 def test_the_same_senders_lose_frames_in_a_lossy_class() -> None:
+    known = [
+        {},
+        {},
+        {"addresses": ["02:00:00:00:00:03"]},
+    ]  # each copy of a flood is a drop of its own
     with (
-        running_switch(classes={"0": {"limit_bytes": 16_000}}) as switch,
+        running_switch(classes={"0": {"limit_bytes": 16_000}}, each=known) as switch,
         Guest(switch, f"a=1:3:{FRAMES}", f"b=2:3:{FRAMES}", f"c=3:1:0:{SLOW}") as guest,
     ):
         assert guest.ready()
