@@ -98,7 +98,11 @@ class RunningSwitch:
                 for name, count in sent.items()
             )
 
-        eventually(arrived, state=self.report)
+        eventually(arrived, state=self._state)
+
+    def _state(self) -> tuple[object, ...]:
+        logs = [path.read_text()[-2000:] for path in (self.log, self.folder / "guests")]
+        return (*logs, self.report())
 
     def end(self, number: int = signal.SIGTERM) -> int:
         """End the program; return its exit code."""

@@ -20,7 +20,14 @@
 
 #include "tools/guest.h"
 
-enum { RING = 256, MBUFS = 4096, LEAST_BYTES = 64, NOWHERE = 63, QUIET_MS = 300 };
+enum {
+    RING = 256,
+    MBUFS = 4096,
+    LEAST_BYTES = 64,
+    NOWHERE = 63,
+    QUIET_MS = 300,
+    QUIET_TURNS = 100
+};
 
 struct guest {
     struct port ports[GUEST_PORTS];
@@ -133,19 +140,27 @@ static bool all_came(const struct guest *guest) {
     return guest->awaited && taken >= guest->awaited;
 }
 
-/* Two cores may be shared by many: a guest that has nothing to receive sleeps a little. */
+/* Send and receive once; return whether anything came. */
+static bool turn(struct guest *guest, uint64_t elapsed_ms) {
+    uint64_t came = 0;
+    for (uint16_t i = 0; i < guest->count; i++) {
+        send_some(guest, &guest->ports[i]);
+        came += receive_some(&guest->ports[i], elapsed_ms);
+    }
+    if (!came)
+        usleep(50); /* two cores may be shared by many */
+    return came;
+}
+
+/* Time alone proves nothing: this process may not have run. So turns count, too. */
 static void run(struct guest *guest) {
-    uint64_t begun_ms = now_ms(), last_ms = begun_ms;
-    while (now_ms() - last_ms < QUIET_MS && !all_came(guest)) {
-        uint64_t elapsed_ms = now_ms() - begun_ms, came = 0;
-        for (uint16_t i = 0; i < guest->count; i++) {
-            send_some(guest, &guest->ports[i]);
-            came += receive_some(&guest->ports[i], elapsed_ms);
-        }
-        if (came || guest->awaited || !input_closed())
+    uint64_t begun_ms = now_ms(), last_ms = begun_ms, quiet_turns = 0;
+    while (!all_came(guest) && (quiet_turns < QUIET_TURNS || now_ms() - last_ms < QUIET_MS)) {
+        quiet_turns++;
+        if (turn(guest, now_ms() - begun_ms) || guest->awaited || !input_closed()) {
             last_ms = now_ms();
-        if (!came)
-            usleep(50);
+            quiet_turns = 0;
+        }
     }
 }
 
