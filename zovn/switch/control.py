@@ -111,8 +111,8 @@ def ask(control: Path, line: str) -> list[str]:
 
 def _answered(control: Path, line: str) -> str:
     with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(control))  # with a timeout it would fail where others queue before it
         client.settimeout(PATIENCE_S)
-        client.connect(str(control))
         client.sendall(f"{line}\n".encode())
         with suppress(OSError):  # it may have ended already
             client.shutdown(socket.SHUT_WR)

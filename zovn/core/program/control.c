@@ -14,6 +14,7 @@
 #include "system/socket.h"
 
 enum { LISTENER, SIGNALS, FIRST_CLIENT };
+enum { BACKLOG = 128 };
 
 static const char *listen_at(struct zovn_control *control, int64_t group) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -22,7 +23,7 @@ static const char *listen_at(struct zovn_control *control, int64_t group) {
     mode_t before = zovn_socket_mask(group);
     int bound = bind(control->listener, (const struct sockaddr *)&address, sizeof address);
     umask(before);
-    if (bound < 0 || listen(control->listener, ZOVN_CLIENTS) < 0)
+    if (bound < 0 || listen(control->listener, BACKLOG) < 0)
         return strerror(errno);
     return zovn_socket_give(control->path, group);
 }
