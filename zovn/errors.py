@@ -3,7 +3,11 @@
 ZovnError
 ├── CheckError     an endpoint that cannot be read
 ├── CoreError      the compiled core is not built, or not the expected version
-└── SettingsError  a setting of the switch, or of a port, that cannot be used
+├── SettingsError  a setting of the switch, or of a port, that cannot be used
+└── SwitchError    the switch refuses a command
+    └── SwitchAway no switch answers
+
+Mistakes in a configuration are those of common/errors.py.
 """
 
 
@@ -33,3 +37,15 @@ class SettingsError(ZovnError):
     def __init__(self, problem: str) -> None:
         self.problem = problem
         super().__init__(problem)
+
+
+class SwitchError(ZovnError):
+    """The running switch refuses a command: names the port or command, and says why."""
+
+    def __init__(self, problem: str, fix: str = "") -> None:
+        self.problem, self.fix = problem, fix
+        super().__init__(problem + (f" ({fix})" if fix else ""))
+
+
+class SwitchAway(SwitchError):  # noqa: N818  the tree reads better without a suffix on every leaf
+    """No switch answers at its control socket."""

@@ -112,7 +112,7 @@ class Guest:
         indirect: bool = True,
         offloads: int = 0,
     ) -> None:
-        self.memory, self.second = mmap.mmap(-1, REGION), mmap.mmap(-1, REGION)
+        self.memory, self.second = self.new_memory(), self.new_memory()
         self.header = 12 if mergeable or version_1 else 10
         self.transmit = Ring(self.memory, 0x1000, size)
         self.receive = Ring(self.memory, 0x10000, size)
@@ -127,6 +127,10 @@ class Guest:
         self._notify = NOTIFY(lambda _, receive: self.notified.append(receive))
         self.handle = self.port()
         self.posted: dict[int, list[tuple[int, int]]] = {}
+
+    def new_memory(self) -> mmap.mmap:
+        """Return the memory of a region."""
+        return mmap.mmap(-1, REGION)
 
     def port(self) -> int | None:
         """Return the handle of a new port with these rings; None if they are refused."""

@@ -1,5 +1,6 @@
 """The compiled switch with ports in memory, and frames that can be told apart."""
 
+import fcntl
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -17,10 +18,12 @@ SERIAL_AT: Final = 20
 
 
 def build(target: str = "all") -> None:
-    """Build the core; where that cannot be done, the test is skipped."""
+    """Build the core, one process at a time; where that cannot be done, the test is skipped."""
     if not shutil.which("make") or not shutil.which("cc"):
         pytest.skip("no make or no C compiler: the core of zovn is not tested")
-    subprocess.run(["make", "-s", "-C", CORE, target], check=True, timeout=120)
+    with (CORE / "Makefile").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        subprocess.run(["make", "-s", "-C", CORE, target], check=True, timeout=120)
 
 
 def address(port: int, which: int = 0) -> bytes:

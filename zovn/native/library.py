@@ -125,6 +125,7 @@ class RawRingSettings(ctypes.Structure):
         ("takes", _U32),
         ("notify", NOTIFY),
         ("context", ctypes.c_void_p),
+        ("closed", ctypes.c_void_p),
     ]
 
 
@@ -135,6 +136,7 @@ _CALLS: Final[Mapping[str, tuple[object, Sequence[object]]]] = {
     "switch_new": (_P, [ctypes.POINTER(RawSettings), _PROBLEM]),
     "switch_free": (None, [_P]),
     "switch_add": (ctypes.c_int32, [_P, _P, ctypes.POINTER(RawPortSettings), _PROBLEM]),
+    "switch_drain": (_BOOL, [_P, _U32]),
     "switch_remove": (None, [_P, _U32, ctypes.POINTER(RawCounters)]),
     "switch_step": (_U32, [_P, _U64]),
     "switch_fix": (_BOOL, [_P, _U32, _U16, ctypes.c_char_p]),

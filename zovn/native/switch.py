@@ -179,6 +179,10 @@ class Switch:
             raise SettingsError((problem.value or b"").decode())
         return int(number)
 
+    def drain(self, number: int) -> bool:
+        """Take no new frames from a port; return whether none that was taken is left."""
+        return bool(self.library.zovn_switch_drain(self.handle, number))
+
     def remove(self, number: int) -> Counters:
         """Remove a port; return its last counters."""
         raw = RawCounters()

@@ -26,12 +26,16 @@ ZOVN: Final[Arrows] = {
     "rings": frozenset(),
     "ports": frozenset({"rings"}),
     "switch": frozenset({"ports/port.h"}),
-    "tools": frozenset({"ports", "switch/switch.h"}),
+    "system": frozenset(),
+    "forward": frozenset({"switch/settings.h", "switch/switch.h", "system"}),
+    "vhost": frozenset({"forward", "ports", "rings", "system"}),
+    "program": frozenset({"forward", "switch/settings.h", "system", "vhost"}),
+    "tools": frozenset({"forward", "ports", "switch/switch.h"}),
 }
 SIMULATOR: Final[Arrows] = {"": frozenset()}
 CORES: Final = [
     (ROOT / "xco" / "core", XCO, 100),
-    (ROOT / "zovn" / "core", ZOVN, 40),
+    (ROOT / "zovn" / "core", ZOVN, 80),
     (ROOT / "zovn" / "core" / "simulate", SIMULATOR, 20),
 ]
 """Each with its arrows, and the least number of its files."""

@@ -11,6 +11,8 @@ struct zovn_ring_port {
     uint32_t header_bytes;
     bool mergeable;
     void (*notify)(void *context, bool receive);
+    void (*closed)(void *context, const struct zovn_split_ring *transmit,
+                   const struct zovn_split_ring *receive);
     void *context;
     uint64_t bad_buffers;
 };

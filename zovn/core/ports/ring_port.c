@@ -91,7 +91,10 @@ static void publish(struct zovn_port *port) {
 }
 
 static void free_port(struct zovn_port *port) {
-    free(port);
+    struct zovn_ring_port *guest = of(port);
+    if (guest->closed)
+        guest->closed(guest->context, &guest->transmit, &guest->receive);
+    free(guest);
 }
 
 static const struct zovn_port_calls CALLS = {
@@ -114,6 +117,7 @@ struct zovn_port *zovn_ring_port_new(const struct zovn_ring_settings *settings) 
         .header_bytes = settings->mergeable || settings->version_1 ? 12 : 10,
         .mergeable = settings->mergeable,
         .notify = settings->notify,
+        .closed = settings->closed,
         .context = settings->context,
     };
     zovn_ring_port_ask(&guest->port, false);

@@ -18,6 +18,9 @@ struct zovn_ring_settings {
     /* Called at most once for each ring when it is published, if the guest wants to know. */
     void (*notify)(void *context, bool receive);
     void *context;
+    /* Called when the port is freed: how far its rings have got. This and `notify` may be NULL. */
+    void (*closed)(void *context, const struct zovn_split_ring *transmit,
+                   const struct zovn_split_ring *receive);
 };
 
 /* Return a port with these rings, whose memory must outlive it; or NULL. */

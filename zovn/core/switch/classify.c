@@ -93,6 +93,8 @@ static bool classify(struct zovn_switch *vswitch, uint32_t source, uint16_t head
 uint32_t zovn_classify(struct zovn_switch *vswitch, uint32_t source) {
     struct zovn_member *member = vswitch->members[source];
     if (member->heads_at == member->heads_end) {
+        if (member->draining)
+            return 0;
         member->heads_at = 0;
         member->heads_end = member->port->calls->peek(member->port, member->heads, ZOVN_BATCH);
     }

@@ -46,6 +46,7 @@ struct zovn_member {
     struct zovn_port_settings settings;
     struct zovn_counters counters;
     bool running;
+    bool draining; /* no new heads are peeked */
     /* as a source */
     struct zovn_slot *slots;
     struct zovn_parked *parked;

@@ -78,6 +78,15 @@ int32_t zovn_switch_add(struct zovn_switch *vswitch, struct zovn_port *port,
     return (int32_t)place;
 }
 
+bool zovn_switch_drain(struct zovn_switch *vswitch, uint32_t port) {
+    struct zovn_member *member = member_at(vswitch, port);
+    if (!member || !member->running)
+        return true;
+    member->draining = true;
+    return member->heads_at == member->heads_end && !member->counters.held &&
+           !member->counters.parked;
+}
+
 /* Nothing comes from it or goes to it any longer. */
 static void stop(struct zovn_switch *vswitch, uint32_t port, enum zovn_reason reason) {
     struct zovn_member *member = vswitch->members[port];

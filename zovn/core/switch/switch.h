@@ -35,6 +35,9 @@ void zovn_switch_free(struct zovn_switch *vswitch);
 int32_t zovn_switch_add(struct zovn_switch *vswitch, struct zovn_port *port,
                         const struct zovn_port_settings *settings, const char **problem);
 
+/* Take no new frames from a port; return whether none that was taken is left. */
+bool zovn_switch_drain(struct zovn_switch *vswitch, uint32_t port);
+
 /* Remove a port and free it. Its sender gets back what it offered; what comes from it and waits
  * for it is dropped. `last`, which may be NULL, gets its counters. */
 void zovn_switch_remove(struct zovn_switch *vswitch, uint32_t port, struct zovn_counters *last);

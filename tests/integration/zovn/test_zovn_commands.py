@@ -1,0 +1,115 @@
+"""The command zovn with a running switch: words, JSON, exit codes."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from zovn_switch_rig import RunningSwitch, build_guest, running_switch
+
+from zovn.core_files import program
+from zovn.switch import control
+
+
+@pytest.fixture(scope="module")
+def switch() -> Iterator[RunningSwitch]:
+    build_guest()
+    with running_switch(names="ab") as made:
+        yield made
+
+
+def zovn(*words: str, switch: RunningSwitch | None = None) -> "subprocess.CompletedProcess[str]":
+    where = ["--control", str(switch.config.control)] if switch else []
+    command = [sys.executable, "-m", "zovn", "switch", *words, *where]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_ports_are_added_listed_and_removed(switch: RunningSwitch) -> None:
+    options = ("--socket", switch.socket("vm"), "--vlan", "0", "--tagged", "7", "--tagged", "10-12")
+    assert zovn("port", "add", "vm", *options, "--class", "3", switch=switch).returncode == 0
+    listed = zovn("port", "list", switch=switch).stdout.splitlines()
+    assert listed[0].split() == ["port", "kind", "guest", "vlan", "tagged", "class", "socket"]
+    vm = ["vm", "vhost", "-", "-", "7,10-12", "3", switch.socket("vm")]
+    assert listed[3].split() == vm
+    (_, _, found) = json.loads(zovn("port", "list", "--json", switch=switch).stdout)
+    assert (found["name"], found["tagged"], found["class"]) == ("vm", ["7", "10-12"], 3)
+    assert zovn("port", "remove", "vm", switch=switch).returncode == 0
+    whole = ("port", "add", "vm", "--socket", switch.socket("vm"), "--tagged", "1-4094")
+    assert zovn(*whole, switch=switch).returncode == 0
+    assert control.ports(switch.config.control)[2].tagged == ("1-4094",)
+    control.remove(switch.config.control, "vm")
+    assert len(zovn("port", "list", switch=switch).stdout.splitlines()) == 3
+
+
+def test_the_state_is_shown(switch: RunningSwitch) -> None:
+    shown = zovn("status", switch=switch).stdout.splitlines()
+    assert shown[1].split() == ["a", "-", *["0"] * 8]
+    report = json.loads(zovn("status", "--json", switch=switch).stdout)
+    assert [port["name"] for port in report["ports"]] == ["a", "b"]
+    assert report["ports"][0]["counters"]["in"] == report["ports"][0]["drops"]["congestion"] == 0
+
+
+def test_what_the_switch_refuses_is_a_failure(switch: RunningSwitch) -> None:
+    done = zovn("port", "remove", "x", switch=switch)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "zovn: x: there is no such port\n"
+
+
+def test_a_mistake_is_wrong_usage(switch: RunningSwitch) -> None:
+    done = zovn("port", "add", "x", "--trust", "me", switch=switch)
+    assert done.returncode == 2
+    assert "switch.port[0].trust: invalid enum value 'me' (write nothing, priority or dscp)" in (
+        done.stderr
+    )
+
+
+def test_no_switch_has_its_own_exit_code(tmp_path: Path) -> None:
+    done = zovn("status", "--control", str(tmp_path / "none"))
+    assert done.returncode == 3
+    assert "is a switch running? start one: zovn switch run" in done.stderr
+
+
+def test_settings_are_checked_before_anything_starts(tmp_path: Path) -> None:
+    path = tmp_path / "zovn.toml"
+    path.write_text("[switch]\nstal = 1\n")
+    for command in ("check", "run"):
+        done = zovn(command, str(path))
+        assert done.returncode == 2
+        assert "switch.stal: no such key (did you mean stall?)" in done.stderr
+    path.write_text("[switch]\n[[switch.port]]\nname = 'a'\n")
+    assert zovn("check", str(path)).stdout == f"{path}: no mistake found; 1 ports\n"
+
+
+def test_a_second_switch_does_not_take_the_sockets_of_the_first(switch: RunningSwitch) -> None:
+    done = zovn("run", str(switch.folder / "zovn.toml"))
+    assert done.returncode == 1
+    assert "another program listens there" in done.stderr
+    assert zovn("status", switch=switch).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "control: missing"),
+        ("control /x\nspeed 9\n", "speed: no such key"),
+        ("control /x\nclass 8 0 0 1\n", "class: malformed"),
+        ("control /x\nparked 0\n", "parked: 1 to 4096 frames for each port"),
+        ("control /x", "a line is too long, or its end is missing"),
+    ],
+)
+def test_the_program_checks_its_plain_configuration(
+    switch: RunningSwitch, tmp_path: Path, text: str, said: str
+) -> None:
+    del switch  # has built it
+    path = tmp_path / "plain"
+    path.write_text(text)
+    done = subprocess.run([program(), path], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, f"zovn-switch: {path}: {said}\n")
+
+
+def test_wrong_usage_of_the_program_is_said(switch: RunningSwitch) -> None:
+    del switch
+    done = subprocess.run([program(), "--help"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "usage: zovn-switch CONFIGURATION\n")

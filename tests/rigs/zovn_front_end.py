@@ -1,0 +1,146 @@
+"""A front end of vhost-user as QEMU is one, with a guest whose rings the test drives."""
+
+import mmap
+import os
+import socket
+import struct
+from collections.abc import Sequence
+from typing import Final
+
+from support.waiting import PATIENCE_S, eventually
+from zovn_guest import BASE, REGION, SECOND, Guest, Ring
+
+GET_FEATURES, SET_FEATURES, SET_OWNER, SET_MEM_TABLE = 1, 2, 3, 5
+SET_VRING_NUM, SET_VRING_ADDR, SET_VRING_BASE, GET_VRING_BASE = 8, 9, 10, 11
+SET_VRING_KICK, SET_VRING_CALL = 12, 13
+GET_PROTOCOL_FEATURES, SET_PROTOCOL_FEATURES, SET_VRING_ENABLE = 15, 16, 18
+VERSION, NEED_REPLY = 1, 8
+MRG_RXBUF, LOG_ALL, INDIRECT_DESC, EVENT_IDX, PROTOCOL = 15, 26, 28, 29, 30
+VERSION_1, PACKED, IN_ORDER = 32, 34, 35
+REPLY_ACK: Final = 3
+RECEIVE, TRANSMIT = 0, 1
+
+
+class FrontEnd(Guest):
+    """A guest of a running switch; each message waits until the switch has handled it."""
+
+    def __init__(self, path: str, *, event_index: bool = False) -> None:
+        self.files: list[int] = []
+        super().__init__(event_index=event_index)
+        self.calls, self.kicks = [self._event(), self._event()], [self._event(), self._event()]
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(PATIENCE_S)
+        self.socket.connect(path)
+        self.offered = self.ask(GET_FEATURES)
+        chosen = [MRG_RXBUF, INDIRECT_DESC, PROTOCOL, VERSION_1, *([EVENT_IDX] * event_index)]
+        self._send(SET_OWNER, b"", 0)
+        self._send(SET_FEATURES, struct.pack("<Q", sum(1 << bit for bit in chosen)), 0)
+        self.protocol = self.ask(GET_PROTOCOL_FEATURES)
+        self._send(SET_PROTOCOL_FEATURES, struct.pack("<Q", 1 << REPLY_ACK), 0)
+        assert self.share()
+        for ring in (RECEIVE, TRANSMIT):
+            self.begin(ring, 0)
+
+    def new_memory(self) -> mmap.mmap:
+        """Return memory that the switch can map."""
+        file = os.memfd_create("guest")
+        os.ftruncate(file, REGION)
+        self.files.append(file)
+        return mmap.mmap(file, REGION)
+
+    def port(self) -> int | None:
+        """Make none here: the running switch has it."""
+        return None
+
+    def _event(self) -> int:
+        file = os.eventfd(0, os.EFD_NONBLOCK)
+        self.files.append(file)
+        return file
+
+    def close(self) -> None:
+        """Leave without a word, as a process that is killed does."""
+        self.socket.close()
+        for file in self.files:
+            os.close(file)
+        self.files = []
+
+    def _send(self, request: int, payload: bytes, flags: int, files: Sequence[int] = ()) -> None:
+        header = struct.pack("<III", request, VERSION | flags, len(payload))
+        socket.send_fds(self.socket, [header + payload], list(files))
+
+    def _reply(self) -> bytes:
+        _, _, length = struct.unpack("<III", self.socket.recv(12, socket.MSG_WAITALL))
+        return self.socket.recv(length, socket.MSG_WAITALL)
+
+    def ask(self, request: int) -> int:
+        """Return a number of the switch."""
+        self._send(request, b"", 0)
+        return int.from_bytes(self._reply(), "little")
+
+    def tell(self, request: int, payload: bytes, files: Sequence[int] = ()) -> bool:
+        """Send a message; return whether it was accepted."""
+        self._send(request, payload, NEED_REPLY, files)
+        return not any(self._reply())
+
+    def state(self, request: int, ring: int, value: int) -> bool:
+        """Set a number of a ring."""
+        return self.tell(request, struct.pack("<II", ring, value))
+
+    def share(self, files: Sequence[int] | None = None, *, turned: bool = False) -> bool:
+        """Share the guest's memory; a table with its regions turned around is another one."""
+        regions = [(BASE, self.files[0]), (SECOND, self.files[1])][:: -1 if turned else 1]
+        table = struct.pack("<II", 2, 0)
+        for at, _ in regions:
+            table += struct.pack("<QQQQ", at, REGION, at, 0)
+        return self.tell(SET_MEM_TABLE, table, files or [file for _, file in regions])
+
+    def ring(self, number: int) -> Ring:
+        """Return a ring by its number."""
+        return self.receive if number == RECEIVE else self.transmit
+
+    def begin(self, number: int, base: int) -> None:
+        """Start a ring; the switch reads on from `base`."""
+        ring = self.ring(number)
+        places = (BASE + ring.descriptors, BASE + ring.used, BASE + ring.avail, 0)
+        assert self.state(SET_VRING_NUM, number, ring.size)
+        assert self.state(SET_VRING_BASE, number, base)
+        assert self.tell(SET_VRING_ADDR, struct.pack("<IIQQQQ", number, 0, *places))
+        assert self.tell(SET_VRING_KICK, struct.pack("<Q", number), [self.kicks[number]])
+        self.call_by(number, self.calls[number])
+        assert self.state(SET_VRING_ENABLE, number, 1)
+
+    def call_by(self, number: int, file: int) -> None:
+        """Be notified of a ring by another file."""
+        assert self.tell(SET_VRING_CALL, struct.pack("<Q", number), [file])
+
+    def stop(self, number: int) -> int:
+        """Stop a ring; return where it stands."""
+        self._send(GET_VRING_BASE, struct.pack("<II", number, 0), 0)
+        return int(struct.unpack("<II", self._reply())[1])
+
+    def kick(self) -> None:
+        """Notify the switch of both rings."""
+        for file in self.kicks:
+            os.eventfd_write(file, 1)
+
+    def wait_for_call(self, number: int) -> None:
+        """Wait until the switch notifies of a ring."""
+
+        def called() -> bool:
+            try:
+                return os.eventfd_read(self.calls[number]) > 0
+            except BlockingIOError:
+                return False
+
+        eventually(called)
+
+    def frames(self, count: int) -> list[bytes]:
+        """Wait for so many frames and return them."""
+        got: list[bytes] = []
+
+        def arrived() -> bool:
+            got.extend(data for _, data in self.received())
+            return len(got) >= count
+
+        eventually(arrived, state=lambda: len(got))
+        return got

@@ -1,0 +1,135 @@
+"""The configuration of the switch: what it means, and what is said of mistakes in it."""
+
+import grp
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.errors import ConfigError
+from zovn.switch.config import checked, load_config, plain
+
+GROUP = grp.getgrgid(os.getgid()).gr_name
+WHOLE = f"""
+[switch]
+control = "/run/zovn/c"
+control_group = "{GROUP}"
+stall = "500ms"
+ageing = "1min"
+addresses = 100
+parked = 32
+priorities = {{ 5 = 3 }}
+dscp = {{ 46 = 5 }}
+
+[switch.classes.3]
+limit_bytes = 64000
+mark_bytes = 30000
+weight = 0
+
+[[switch.port]]
+name = "vm1"
+group = "{GROUP}"
+addresses = ["02:00:00:00:00:01", "52:54:00:ab:CD:ef"]
+class = 2
+trust = "dscp"
+
+[[switch.port]]
+name = "vm2"
+socket = "/tmp/vm2"
+vlan = 0
+tagged = ["10", "20-29"]
+offloads = true
+
+[xtc]
+another = "program's"
+"""
+
+
+def test_a_whole_file_becomes_plain_lines(tmp_path: Path) -> None:
+    path = tmp_path / "zovn.toml"
+    path.write_text(WHOLE)
+    assert plain(load_config(path)).splitlines() == [
+        "control /run/zovn/c",
+        f"control_group {os.getgid()}",
+        "stall_ns 500000000",
+        "age_ns 60000000000",
+        "addresses 100",
+        "parked 32",
+        "class 3 64000 30000 0",
+        "priority 5 3",
+        "dscp 46 5",
+        (
+            "port name=vm1 kind=vhost path=/run/zovn/vm1.sock vlan=1 class=2 trust=dscp offloads=0 "
+            f"address=02:00:00:00:00:01 address=52:54:00:ab:CD:ef group={os.getgid()}"
+        ),
+        (
+            "port name=vm2 kind=vhost path=/tmp/vm2 vlan=0 class=0 trust=nothing offloads=1 "
+            "tagged=10,20-29"
+        ),
+    ]
+
+
+def test_an_empty_table_is_a_switch_without_ports() -> None:
+    assert plain(checked({})).splitlines() == [
+        "control /run/zovn/control.sock",
+        "stall_ns 1000000000",
+        "age_ns 300000000000",
+        "addresses 64",
+        "parked 16",
+    ]
+
+
+PORT = {"name": "a"}
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({"stal": "1s"}, "switch.stal: no such key (did you mean stall?)"),
+        ({"port": [{"nam": "a"}]}, "switch.port[0].nam: no such key (did you mean name?)"),
+        ({"port": [{}]}, "switch.port[0].name: missing (write 1 to 32 letters"),
+        ({"port": [{"name": "a b"}]}, "switch.port[0].name: 'a b' is malformed (write 1 to 32"),
+        ({"port": [PORT | {"kind": "tap"}]}, "switch.port[0].kind: invalid enum value 'tap'"),
+        ({"port": [PORT | {"socket": "a"}]}, "switch.port[0].socket: 'a' is malformed (write a"),
+        ({"port": [PORT | {"vlan": 4095}]}, "switch.port[0].vlan: expected `int` <= 4094"),
+        ({"port": [PORT | {"vlan": 0}]}, "a port that is no trunk needs one (write a VLAN"),
+        ({"port": [PORT | {"tagged": ["9-3"]}]}, "switch.port[0].tagged: '9-3' are no VLANs"),
+        ({"port": [PORT | {"tagged": ["5000"]}]}, "switch.port[0].tagged: '5000' are no VLANs"),
+        (
+            {"port": [PORT | {"vlan": 0, "tagged": ["9"], "addresses": ["02:00:00:00:00:01"]}]},
+            "switch.port[0].addresses: the trunk has no such VLAN",
+        ),
+        ({"port": [PORT | {"addresses": ["01:00:00:00:00:00"]}]}, "addresses"),
+        ({"port": [PORT | {"class": 8}]}, "switch.port[0].class: expected `int` <= 7"),
+        ({"port": [PORT, PORT]}, "switch.port[1].name: 'a' is that of port 0 (change one)"),
+        (
+            {"port": [PORT | {"socket": "/x"}, {"name": "b", "socket": "/x"}]},
+            "switch.port[1].socket: '/x' is that of port 0",
+        ),
+        ({"port": [PORT | {"group": "no such"}]}, "switch: there is no group 'no such'"),
+        ({"classes": {"8": {}}}, "switch.classes.8: '8' is malformed (write tables by class"),
+        ({"classes": {"1": {"weight": 1001}}}, "switch.classes.1.weight: expected `int` <= 1000"),
+        ({"dscp": {"64": 1}}, "switch.dscp.64: '64' is malformed (write classes by DSCP"),
+        ({"stall": "soon"}, "switch.stall: 'soon' is no duration (write a duration such as"),
+        ({"stall": "0s"}, "switch.stall: must be above 0"),
+    ],
+)
+def test_a_mistake_is_named_with_its_fix(table: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        checked(table, "zovn.toml")
+    assert str(caught.value).startswith("zovn.toml: switch")
+    assert said in str(caught.value)
+
+
+def test_all_mistakes_are_named() -> None:
+    with pytest.raises(ConfigError) as caught:
+        checked({"stal": 1, "port": [{"nam": 2}]})
+    assert len(str(caught.value).splitlines()) == 2
+
+
+def test_a_file_without_the_table_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "zovn.toml"
+    path.write_text("")
+    with pytest.raises(ConfigError, match=r"switch: missing \(write a table: \[switch\]\)"):
+        load_config(path)

@@ -1,0 +1,21 @@
+"""What all commands of zovn share: exit codes and common options."""
+
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated
+
+import typer
+
+from common.command import EXIT_FAILED, EXIT_UNREACHABLE, EXIT_USAGE, Codes
+from common.errors import XtcError
+from zovn.errors import SwitchAway, ZovnError
+
+CODES: Codes = MappingProxyType(
+    {XtcError: EXIT_USAGE, ZovnError: EXIT_FAILED, SwitchAway: EXIT_UNREACHABLE}
+)
+"""The exit code of each kind of error; the most specific class counts, as with `except`."""
+
+Control = Annotated[
+    Path, typer.Option("--control", envvar="ZOVN_CONTROL", help="Control socket of the switch.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -1,0 +1,19 @@
+"""zovn: the command line of the lossless switch."""
+
+from common.command import command_line, report_errors
+from zovn.cli.command import CODES
+from zovn.cli.switch import app as switch_app
+
+app = command_line(
+    "zovn",
+    about="Switch frames between virtual machines without dropping any for lack of room.",
+    epilog="Exit codes: 0 done, 1 refused or failed, 2 wrong usage or configuration, "
+    "3 no switch answers.",
+)
+app.add_typer(switch_app, name="switch")
+
+
+def main() -> None:
+    """Run the command line."""
+    with report_errors("zovn", CODES):
+        app()

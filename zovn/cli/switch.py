@@ -1,0 +1,150 @@
+"""zovn switch: runs the switch, changes its ports, shows its state."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from common.output import fitting_console, print_json
+from zovn.cli.command import Control, Json
+from zovn.switch import control, shell
+from zovn.switch.config import (
+    DEFAULT_CONTROL,
+    DEFAULT_PATH,
+    checked,
+    load_config,
+    port_words,
+)
+from zovn.switch.control import PortReport
+
+CONTROL = Path(DEFAULT_CONTROL)
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The switch of this host.")
+port_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Ports of a running one.")
+app.add_typer(port_app, name="port")
+
+ConfigFile = Annotated[Path, typer.Argument(envvar="ZOVN_CONFIG", help="The settings.")]
+Name = Annotated[str, typer.Argument(help="Name of the port.")]
+
+
+@app.command()
+def run(config: ConfigFile = DEFAULT_PATH) -> None:
+    """Forward in the foreground until SIGTERM or SIGINT."""
+    shell.run(load_config(config))
+
+
+@app.command()
+def check(config: ConfigFile = DEFAULT_PATH, json: Json = False) -> None:
+    """Check the settings, and change nothing."""
+    settings = load_config(config)
+    if json:
+        print_json({"file": str(config), "ports": [port.name for port in settings.table.port]})
+    else:
+        typer.echo(f"{config}: no mistake found; {len(settings.table.port)} ports")
+
+
+@app.command()
+def status(socket: Control = CONTROL, json: Json = False) -> None:
+    """Show ports and counters; exit code 3 if no switch answers."""
+    report = control.status(socket)
+    if json:
+        print_json(report)
+    else:
+        _show(_counted(report.ports))
+
+
+@port_app.command("list")
+def list_ports(socket: Control = CONTROL, json: Json = False) -> None:
+    """List the ports."""
+    ports = control.ports(socket)
+    if json:
+        print_json(ports)
+    else:
+        _show(_listed(ports))
+
+
+@port_app.command()
+def add(
+    name: Name,
+    path: Annotated[
+        str | None, typer.Option("--socket", help="Socket of the port [/run/zovn/NAME.sock].")
+    ] = None,
+    group: Annotated[str | None, typer.Option(help="Group that may connect.")] = None,
+    vlan: Annotated[int, typer.Option(help="VLAN of frames without a tag; 0: none.")] = 1,
+    tagged: Annotated[
+        list[str] | None, typer.Option(help="VLANs of a trunk, e.g. 10 or 20-29; repeatable.")
+    ] = None,
+    address: Annotated[
+        list[str] | None, typer.Option(help="Static address of the guest; repeatable.")
+    ] = None,
+    class_: Annotated[int, typer.Option("--class", help="Class of its frames, 0 to 7.")] = 0,
+    trust: Annotated[
+        str, typer.Option(help="Mark that gives the class: nothing, priority or dscp.")
+    ] = "nothing",
+    offloads: Annotated[
+        bool, typer.Option("--offloads", help="Offer checksum and segmentation offloads.")
+    ] = False,
+    socket: Control = CONTROL,
+) -> None:
+    """Add a port until the switch ends; write it into the settings to keep it."""
+    port: dict[str, Any] = {
+        "name": name,
+        "vlan": vlan,
+        "tagged": tagged or [],
+        "addresses": address or [],
+        "class": class_,
+        "trust": trust,
+        "offloads": offloads,
+    }
+    port |= {key: value for key, value in (("socket", path), ("group", group)) if value is not None}
+    config = checked({"port": [port]}, "zovn switch port add")
+    (table,) = config.table.port
+    control.add(socket, port_words(table, config.groups))
+
+
+@port_app.command()
+def remove(name: Name, socket: Control = CONTROL) -> None:
+    """Deliver what was taken from a port, within 100 ms; then disconnect its guest."""
+    control.remove(socket, name)
+
+
+def _table(headings: Iterable[str], left: int) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for number, heading in enumerate(headings):
+        table.add_column(heading, justify="left" if number < left else "right")
+    return table
+
+
+def _show(table: Table) -> None:
+    fitting_console().print(table)
+
+
+def _listed(ports: Iterable[PortReport]) -> Table:
+    table = _table(("port", "kind", "guest", "vlan", "tagged", "class", "socket"), 7)
+    for port in ports:
+        vlans = ",".join(port.tagged) or "-"
+        row = (str(port.vlan or "-"), vlans, str(port.class_), port.path)
+        table.add_row(port.name, port.kind, _guest(port), *row)
+    return table
+
+
+def _counted(ports: Iterable[PortReport]) -> Table:
+    shown = ("in", "out", "held", "parked", "waiting")
+    table = _table(("port", "guest", *shown, "blocked ms", "stalls", "dropped"), 2)
+    for port in ports:
+        counts = [str(port.counters[key]) for key in shown]
+        blocked = str(port.counters["blocked_ns"] // 1_000_000)
+        dropped = ", ".join(f"{count} {key}" for key, count in port.drops.items() if count) or "0"
+        stalls = str(port.counters["stalls"])
+        table.add_row(port.name, _guest(port), *counts, blocked, stalls, dropped)
+    return table
+
+
+def _guest(port: PortReport) -> str:
+    if port.fault != "none":
+        return f"stopped: {port.fault}"
+    if port.stall:
+        return "stalled"
+    return "attached" if port.attached else "-"

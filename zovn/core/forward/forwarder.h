@@ -1,0 +1,68 @@
+/* The forwarding thread: steps the switch, sleeps while nothing moves, and serves its mailbox.
+ *
+ * It alone touches the switch and the rings. The functions here are for other threads; each has the
+ * forwarding thread do its work between two steps. */
+#ifndef ZOVN_FORWARD_FORWARDER_H
+#define ZOVN_FORWARD_FORWARDER_H
+
+#include "forward/mailbox.h"
+#include "forward/nap.h"
+#include "forward/options.h"
+#include "switch/switch.h"
+
+enum { ZOVN_WAKES = 2 };
+
+/* A port, and how to sleep until its peer does something. */
+struct zovn_attachment {
+    struct zovn_port *port;
+    void (*ask)(struct zovn_port *port, bool notify);
+    int wakes[ZOVN_WAKES]; /* files that become readable then, and are never read; -1: none */
+};
+
+/* What is known of an attached port. */
+struct zovn_port_state {
+    struct zovn_counters counters;
+    enum zovn_fault fault;
+    bool stalled;
+};
+
+struct zovn_forwarder {
+    struct zovn_switch *vswitch;
+    struct zovn_mailbox mailbox;
+    pthread_t thread;
+    struct zovn_nap nap;
+    bool running; /* the rest is the thread's alone */
+    uint64_t now_ns, read_ns;
+    struct zovn_attachment attached[ZOVN_MOST_PORTS];
+};
+
+/* Start the thread; return NULL, or what went wrong. */
+const char *zovn_forwarder_start(struct zovn_forwarder *forwarder,
+                                 const struct zovn_settings *settings);
+
+/* End the thread, and free the switch. */
+void zovn_forwarder_stop(struct zovn_forwarder *forwarder);
+
+/* Add a port; return its place, or -1 with the problem: the port is then still the caller's. */
+int32_t zovn_forwarder_attach(struct zovn_forwarder *forwarder,
+                              const struct zovn_attachment *attachment,
+                              const struct zovn_port_options *options, const char **problem);
+
+/* Take no new frames from a port, and wait until those taken are delivered, within limits. */
+void zovn_forwarder_drain(struct zovn_forwarder *forwarder, int32_t place);
+
+/* Remove a port and free it; `last` gets its counters. */
+void zovn_forwarder_detach(struct zovn_forwarder *forwarder, int32_t place,
+                           struct zovn_counters *last);
+
+/* Make a call between two steps, with the port's file at `which` replaced before it. */
+void zovn_forwarder_rewake(struct zovn_forwarder *forwarder, int32_t place, uint32_t which,
+                           int file, void (*call)(void *context), void *context);
+
+void zovn_forwarder_look(struct zovn_forwarder *forwarder, int32_t place,
+                         struct zovn_port_state *state);
+
+/* Return how many times the thread slept, and in `missed` how many times its bound ended that. */
+uint64_t zovn_forwarder_naps(struct zovn_forwarder *forwarder, uint64_t *missed);
+
+#endif

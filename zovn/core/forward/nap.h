@@ -1,0 +1,29 @@
+/* Sleep until one of many files becomes readable. */
+#ifndef ZOVN_FORWARD_NAP_H
+#define ZOVN_FORWARD_NAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct zovn_nap {
+    int epoll;
+    uint64_t count;
+    uint64_t missed; /* those that ended by their bound, although a peer had done something */
+};
+
+/* `event` ends a sleep as long as it is readable. Return false with errno. */
+bool zovn_nap_open(struct zovn_nap *nap, int event);
+void zovn_nap_close(struct zovn_nap *nap);
+
+/* A file ends a sleep each time it is written to; -1: none. It is never read: a peer that has the same
+ * file may empty it first, and a read would then wait. A file that cannot be watched ends none. */
+void zovn_nap_watch(struct zovn_nap *nap, int file);
+void zovn_nap_unwatch(struct zovn_nap *nap, int file);
+
+/* Sleep, for 100 ms at most; return whether a file ended that. */
+bool zovn_nap_sleep(struct zovn_nap *nap);
+
+/* After a sleep that its bound ended, something was found: count it if no file said so meanwhile. */
+void zovn_nap_check(struct zovn_nap *nap);
+
+#endif

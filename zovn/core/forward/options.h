@@ -1,0 +1,22 @@
+/* What an operator chooses for a port, of whichever kind. */
+#ifndef ZOVN_FORWARD_OPTIONS_H
+#define ZOVN_FORWARD_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "switch/settings.h"
+
+enum { ZOVN_NAME_BYTES = 33, ZOVN_PATH_BYTES = 108, ZOVN_MOST_STATIC = 16 };
+
+struct zovn_port_options {
+    char name[ZOVN_NAME_BYTES];
+    char path[ZOVN_PATH_BYTES]; /* of its socket; as long as an address of a socket may be */
+    struct zovn_port_settings settings;
+    uint8_t addresses[ZOVN_MOST_STATIC][6]; /* static, in the VLAN of frames without a tag */
+    uint32_t address_count;
+    bool offloads; /* checksums and segments may be left to the receiver */
+    int64_t group; /* that may open its socket; -1: none */
+};
+
+#endif

@@ -1,0 +1,70 @@
+/* add WORDS, remove NAME, list, status, quit. */
+#include "program/commands.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "system/log.h"
+
+static bool add(struct zovn_ports *ports, char *line, FILE *answer, struct zovn_problem *problem) {
+    (void)answer;
+    if (!zovn_ports_add(ports, line, problem))
+        return false;
+    zovn_say("port added; there are %" PRIu32, ports->count);
+    return true;
+}
+
+static bool drop(struct zovn_ports *ports, char *line, FILE *answer, struct zovn_problem *problem) {
+    (void)answer;
+    const char *name = zovn_word(&line);
+    if (!name)
+        return zovn_refuse(problem, "remove: write the name of a port");
+    if (!zovn_ports_remove(ports, name, problem))
+        return false;
+    zovn_say("%s: port removed; there are %" PRIu32, name, ports->count);
+    return true;
+}
+
+static bool list(struct zovn_ports *ports, char *line, FILE *answer, struct zovn_problem *problem) {
+    (void)line;
+    (void)problem;
+    zovn_ports_write(ports, false, answer);
+    return true;
+}
+
+static bool status(struct zovn_ports *ports, char *line, FILE *answer,
+                   struct zovn_problem *problem) {
+    uint64_t missed;
+    uint64_t naps = zovn_forwarder_naps(ports->forwarder, &missed);
+    fprintf(answer, "switch ports=%" PRIu32 " naps=%" PRIu64 " missed=%" PRIu64 "\n", ports->count,
+            naps, missed);
+    (void)line;
+    (void)problem;
+    zovn_ports_write(ports, true, answer);
+    return true;
+}
+
+static const struct {
+    const char *name;
+    bool (*run)(struct zovn_ports *ports, char *line, FILE *answer, struct zovn_problem *problem);
+} COMMANDS[] = {{"add", add}, {"remove", drop}, {"list", list}, {"status", status}};
+
+bool zovn_command(struct zovn_ports *ports, char *line, FILE *answer) {
+    struct zovn_problem problem = {""};
+    const char *name = zovn_word(&line);
+    bool done = false, quits = name && strcmp(name, "quit") == 0, known = quits;
+    for (uint32_t i = 0; name && i < sizeof COMMANDS / sizeof COMMANDS[0]; i++) {
+        if (strcmp(COMMANDS[i].name, name) == 0) {
+            known = true;
+            done = COMMANDS[i].run(ports, line, answer, &problem);
+        }
+    }
+    if (!known)
+        zovn_refuse(&problem, "%.32s: no such command; there are add, remove, list, status, quit",
+                    name ? name : "an empty line");
+    if (done || quits)
+        fputs("ok\n", answer);
+    else
+        fprintf(answer, "error %s\n", problem.text);
+    return !quits;
+}

@@ -1,0 +1,137 @@
+/* Reads a port from its words, each checked by itself; then the port as a whole. */
+#include "program/port_words.h"
+
+#include <ctype.h>
+#include <string.h>
+
+/* A port while it is read. */
+struct reading {
+    struct zovn_port_options *options;
+    const struct zovn_kind *kind;
+};
+
+static bool copy(char *to, const char *value, size_t room) {
+    size_t length = strlen(value);
+    if (!length || length >= room)
+        return false;
+    memcpy(to, value, length + 1);
+    return true;
+}
+
+static bool set_name(struct reading *reading, char *value) {
+    for (const char *at = value; *at; at++)
+        if (!isalnum((unsigned char)*at) && !strchr("-_.", *at))
+            return false;
+    return copy(reading->options->name, value, ZOVN_NAME_BYTES);
+}
+
+static bool set_kind(struct reading *reading, char *value) {
+    reading->kind = zovn_kind_find(value);
+    return reading->kind;
+}
+
+static bool set_path(struct reading *reading, char *value) {
+    return *value == '/' && copy(reading->options->path, value, ZOVN_PATH_BYTES);
+}
+
+static bool set_vlan(struct reading *reading, char *value) {
+    uint64_t vlan;
+    if (!zovn_number(value, ZOVN_MOST_VLAN, &vlan))
+        return false;
+    reading->options->settings.vlan = (uint16_t)vlan;
+    return true;
+}
+
+static bool set_tagged(struct reading *reading, char *value) {
+    reading->options->settings.trunk = true;
+    return zovn_vlans(value, reading->options->settings.vlans);
+}
+
+static bool set_trust(struct reading *reading, char *value) {
+    static const char *const NAMES[] = {"nothing", "priority", "dscp"};
+    for (uint8_t i = 0; i < sizeof NAMES / sizeof NAMES[0]; i++) {
+        if (strcmp(NAMES[i], value) == 0) {
+            reading->options->settings.trust = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool set_class(struct reading *reading, char *value) {
+    uint64_t class;
+    if (!zovn_number(value, ZOVN_CLASSES - 1, &class))
+        return false;
+    reading->options->settings.class = (uint8_t)class;
+    return true;
+}
+
+static bool set_address(struct reading *reading, char *value) {
+    struct zovn_port_options *options = reading->options;
+    return options->address_count < ZOVN_MOST_STATIC &&
+           zovn_station(value, options->addresses[options->address_count++]);
+}
+
+static bool set_offloads(struct reading *reading, char *value) {
+    uint64_t offloads;
+    if (!zovn_number(value, 1, &offloads))
+        return false;
+    reading->options->offloads = offloads;
+    return true;
+}
+
+static bool set_group(struct reading *reading, char *value) {
+    uint64_t group;
+    if (!zovn_number(value, UINT32_MAX - 1, &group))
+        return false;
+    reading->options->group = (int64_t)group;
+    return true;
+}
+
+static const struct {
+    const char *key, *form;
+    bool (*set)(struct reading *reading, char *value);
+} KEYS[] = {
+    {"name", "1 to 32 letters, digits, dots, dashes and underscores", set_name},
+    {"kind", "vhost", set_kind},
+    {"path", "a path from / on, of at most 107 bytes", set_path},
+    {"vlan", "a VLAN from 1 to 4094, or 0 for a trunk without one", set_vlan},
+    {"tagged", "VLANs such as 10,20-29", set_tagged},
+    {"trust", "nothing, priority or dscp", set_trust},
+    {"class", "a class from 0 to 7", set_class},
+    {"address", "at most 16 addresses of stations such as 02:00:00:00:00:01", set_address},
+    {"offloads", "0 or 1", set_offloads},
+    {"group", "the number of a group", set_group},
+};
+
+static bool set(struct reading *reading, char *word, struct zovn_problem *problem) {
+    char *value = zovn_value(word);
+    for (uint32_t i = 0; value && i < sizeof KEYS / sizeof KEYS[0]; i++)
+        if (strcmp(KEYS[i].key, word) == 0)
+            return KEYS[i].set(reading, value) ||
+                   zovn_refuse(problem, "%s: write %s", word, KEYS[i].form);
+    return zovn_refuse(problem, "%.32s: no such key of a port", word);
+}
+
+static bool check(const struct reading *reading, struct zovn_problem *problem) {
+    const struct zovn_port_options *options = reading->options;
+    if (!*options->name || !reading->kind || !*options->path)
+        return zovn_refuse(problem, "a port needs name, kind and path");
+    const char *wrong = zovn_port_problem(&options->settings);
+    if (wrong)
+        return zovn_refuse(problem, "%s", wrong);
+    if (options->address_count && !options->settings.vlan)
+        return zovn_refuse(problem, "address: needs a VLAN of frames without a tag");
+    return true;
+}
+
+bool zovn_port_words(char *line, struct zovn_port_options *options, const struct zovn_kind **kind,
+                     struct zovn_problem *problem) {
+    struct reading reading = {.options = options};
+    *options = (struct zovn_port_options){.settings = {.vlan = 1}, .group = -1};
+    for (char *word; (word = zovn_word(&line));)
+        if (!set(&reading, word, problem))
+            return false;
+    *kind = reading.kind;
+    return check(&reading, problem);
+}

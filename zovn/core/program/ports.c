@@ -1,0 +1,84 @@
+/* Adds, removes and lists ports. */
+#include "program/ports.h"
+
+#include <string.h>
+
+#include "program/port_words.h"
+#include "program/report.h"
+
+static const struct zovn_port_options *options_of(const struct zovn_named *named) {
+    return &named->kind->line(named->opened)->options;
+}
+
+static int32_t find(const struct zovn_ports *ports, const char *name) {
+    for (uint32_t i = 0; i < ports->count; i++)
+        if (strcmp(options_of(&ports->named[i])->name, name) == 0)
+            return (int32_t)i;
+    return -1;
+}
+
+static bool same_path(const struct zovn_ports *ports, const char *path) {
+    for (uint32_t i = 0; i < ports->count; i++)
+        if (strcmp(options_of(&ports->named[i])->path, path) == 0)
+            return true;
+    return false;
+}
+
+static bool check_new(const struct zovn_ports *ports, const struct zovn_port_options *options,
+                      struct zovn_problem *problem) {
+    if (find(ports, options->name) >= 0)
+        return zovn_refuse(problem, "%s: there is a port of this name", options->name);
+    if (same_path(ports, options->path))
+        return zovn_refuse(problem, "%s: another port has %s", options->name, options->path);
+    if (ports->count == ZOVN_MOST_PORTS)
+        return zovn_refuse(problem, "%s: there are 72 ports already", options->name);
+    return true;
+}
+
+bool zovn_ports_add(struct zovn_ports *ports, char *words, struct zovn_problem *problem) {
+    struct zovn_port_options options;
+    struct zovn_named named = {0};
+    if (!zovn_port_words(words, &options, &named.kind, problem) ||
+        !check_new(ports, &options, problem))
+        return false;
+    const char *wrong = NULL;
+    named.opened = named.kind->open(ports->forwarder, &options, &wrong);
+    if (!named.opened)
+        return zovn_refuse(problem, "%s: %s: %s", options.name, options.path, wrong);
+    ports->named[ports->count++] = named;
+    return true;
+}
+
+static void remove_at(struct zovn_ports *ports, uint32_t at) {
+    struct zovn_named *named = &ports->named[at];
+    named->kind->close(named->opened);
+    memmove(named, named + 1, (--ports->count - at) * sizeof *named);
+}
+
+bool zovn_ports_remove(struct zovn_ports *ports, const char *name, struct zovn_problem *problem) {
+    int32_t at = find(ports, name);
+    if (at < 0)
+        return zovn_refuse(problem, "%.32s: there is no such port", name);
+    remove_at(ports, (uint32_t)at);
+    return true;
+}
+
+void zovn_ports_remove_all(struct zovn_ports *ports) {
+    while (ports->count)
+        remove_at(ports, ports->count - 1);
+}
+
+void zovn_ports_write(const struct zovn_ports *ports, bool counters, FILE *to) {
+    for (uint32_t i = 0; i < ports->count; i++) {
+        struct zovn_line *line = ports->named[i].kind->line(ports->named[i].opened);
+        struct zovn_line_state state;
+        zovn_line_look(line, &state);
+        fprintf(to, "port name=%s kind=%s path=%s attached=%d attachments=%llu", line->options.name,
+                ports->named[i].kind->name, line->options.path, state.attached,
+                (unsigned long long)state.attachments);
+        zovn_report_settings(&line->options, to);
+        if (counters)
+            zovn_report_state(&state, to);
+        fputc('\n', to);
+    }
+}

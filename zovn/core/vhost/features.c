@@ -1,0 +1,55 @@
+/* Features of virtio's network device (1.2, sections 5.1.3 and 6) and of the vhost-user protocol. */
+#include "vhost/features.h"
+
+#include <linux/vhost_types.h>
+#include <linux/virtio_config.h>
+#include <linux/virtio_net.h>
+#include <linux/virtio_ring.h>
+
+#include "ports/port.h"
+
+enum { PROTOCOL_FEATURES = 30, REPLY_ACK = 3, STATUS = 16 };
+
+/* What a guest may leave to the device, and what the device may leave to the guest. */
+static const struct {
+    uint8_t sent, taken;
+    uint32_t offload;
+} PAIRS[] = {
+    {VIRTIO_NET_F_CSUM, VIRTIO_NET_F_GUEST_CSUM, ZOVN_CHECKSUM},
+    {VIRTIO_NET_F_HOST_TSO4, VIRTIO_NET_F_GUEST_TSO4, ZOVN_TCP4},
+    {VIRTIO_NET_F_HOST_TSO6, VIRTIO_NET_F_GUEST_TSO6, ZOVN_TCP6},
+    {VIRTIO_NET_F_HOST_ECN, VIRTIO_NET_F_GUEST_ECN, ZOVN_ECN},
+};
+enum { PAIR_COUNT = sizeof PAIRS / sizeof PAIRS[0] };
+
+static uint64_t bit(uint32_t number) {
+    return UINT64_C(1) << number;
+}
+
+/* Without VHOST_F_LOG_ALL: written pages are not logged, so a front end must not migrate. */
+uint64_t zovn_vhost_features(bool offloads) {
+    uint64_t features = bit(VIRTIO_F_VERSION_1) | bit(VIRTIO_NET_F_MRG_RXBUF) |
+                        bit(VIRTIO_RING_F_EVENT_IDX) | bit(VIRTIO_RING_F_INDIRECT_DESC) |
+                        bit(PROTOCOL_FEATURES);
+    for (uint32_t i = 0; offloads && i < PAIR_COUNT; i++)
+        features |= bit(PAIRS[i].sent) | bit(PAIRS[i].taken);
+    return features;
+}
+
+uint64_t zovn_vhost_protocol_features(void) {
+    return bit(REPLY_ACK) | bit(STATUS);
+}
+
+uint32_t zovn_vhost_sends(uint64_t features) {
+    uint32_t offloads = 0;
+    for (uint32_t i = 0; i < PAIR_COUNT; i++)
+        offloads |= zovn_vhost_has(features, PAIRS[i].sent) ? PAIRS[i].offload : 0;
+    return offloads;
+}
+
+uint32_t zovn_vhost_takes(uint64_t features) {
+    uint32_t offloads = 0;
+    for (uint32_t i = 0; i < PAIR_COUNT; i++)
+        offloads |= zovn_vhost_has(features, PAIRS[i].taken) ? PAIRS[i].offload : 0;
+    return offloads;
+}

@@ -1,0 +1,33 @@
+/* Starts DPDK with as little as librte_vhost needs: a heap. */
+#include "vhost/library.h"
+
+#include <sched.h>
+#include <stdio.h>
+
+#include <rte_eal.h>
+
+static size_t first_of(const cpu_set_t *cpus) {
+    size_t cpu = 0;
+    while (cpu < CPU_SETSIZE - 1 && !CPU_ISSET(cpu, cpus))
+        cpu++;
+    return cpu;
+}
+
+/* DPDK binds the thread that starts it to one CPU: that is undone. */
+bool zovn_vhost_library_start(void) {
+    cpu_set_t cpus;
+    if (sched_getaffinity(0, sizeof cpus, &cpus) < 0)
+        return false;
+    char core[24];
+    snprintf(core, sizeof core, "%zu", first_of(&cpus));
+    char *arguments[] = {
+        "zovn-switch", "--no-huge",         "-m", "64", "--no-pci", "--no-telemetry",
+        "--no-shconf", "--log-level=error", "-l", core};
+    bool started = rte_eal_init(sizeof arguments / sizeof arguments[0], arguments) >= 0;
+    sched_setaffinity(0, sizeof cpus, &cpus);
+    return started;
+}
+
+void zovn_vhost_library_end(void) {
+    rte_eal_cleanup();
+}

@@ -1,0 +1,99 @@
+/* Reads rings, memory and features from librte_vhost. */
+#include "vhost/rings.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include <rte_vhost.h>
+
+#include "vhost/features.h"
+
+static bool read_memory(int device, struct zovn_memory *memory) {
+    struct rte_vhost_memory *table = NULL;
+    if (rte_vhost_get_mem_table(device, &table) < 0 || !table)
+        return false;
+    bool fits = table->nregions <= ZOVN_MOST_REGIONS;
+    memory->count = fits ? table->nregions : 0;
+    for (uint32_t i = 0; i < memory->count; i++)
+        memory->regions[i] = (struct zovn_region){
+            .address = table->regions[i].guest_phys_addr,
+            .bytes = table->regions[i].size,
+            .base = (uint8_t *)(uintptr_t)table->regions[i].host_user_addr,
+        };
+    free(table);
+    return fits;
+}
+
+/* librte_vhost checks a ring where its address is set; its size may have changed since. */
+static bool lies_within(const struct zovn_memory *memory, const void *part, uint64_t bytes) {
+    for (uint32_t i = 0; part && i < memory->count; i++) {
+        uint64_t offset = (uintptr_t)part - (uintptr_t)memory->regions[i].base;
+        if (offset < memory->regions[i].bytes && bytes <= memory->regions[i].bytes - offset)
+            return true;
+    }
+    return false;
+}
+
+/* An index of the other side's last event follows each list. */
+static bool in_memory(const struct zovn_split_ring *ring) {
+    const uint64_t size = ring->size, event = sizeof(uint16_t);
+    const struct zovn_memory *memory = ring->memory;
+    return lies_within(memory, ring->descriptors, size * sizeof *ring->descriptors) &&
+           lies_within(memory, ring->avail,
+                       sizeof *ring->avail + size * sizeof(uint16_t) + event) &&
+           lies_within(memory, ring->used,
+                       sizeof *ring->used + size * sizeof(struct zovn_used_element) + event);
+}
+
+static bool read_ring(int device, uint16_t number, uint64_t features,
+                      const struct zovn_memory *memory, struct zovn_split_ring *ring) {
+    struct rte_vhost_vring found;
+    uint16_t avail, used;
+    if (rte_vhost_get_vhost_vring(device, number, &found) < 0 ||
+        rte_vhost_get_vring_base(device, number, &avail, &used) < 0)
+        return false;
+    *ring = (struct zovn_split_ring){
+        .descriptors = (struct zovn_descriptor *)(void *)found.desc,
+        .avail = (struct zovn_avail *)(void *)found.avail,
+        .used = (struct zovn_used *)(void *)found.used,
+        .memory = memory,
+        .size = found.size,
+        .event_index = zovn_vhost_has(features, VIRTIO_RING_F_EVENT_IDX),
+        .indirect = zovn_vhost_has(features, VIRTIO_RING_F_INDIRECT_DESC),
+        .next_avail = avail,
+        .next_used = used,
+        .published = used,
+    };
+    return zovn_split_ring_valid(ring) && in_memory(ring);
+}
+
+const char *zovn_vhost_rings(int device, struct zovn_memory *memory,
+                             struct zovn_ring_settings *settings) {
+    uint64_t features;
+    if (rte_vhost_get_negotiated_features(device, &features) < 0)
+        return "its features are not known";
+    if (!read_memory(device, memory))
+        return "its memory cannot be used";
+    if (!read_ring(device, ZOVN_TRANSMIT, features, memory, &settings->transmit) ||
+        !read_ring(device, ZOVN_RECEIVE, features, memory, &settings->receive))
+        return "its rings cannot be used";
+    settings->mergeable = zovn_vhost_has(features, VIRTIO_NET_F_MRG_RXBUF);
+    settings->version_1 = zovn_vhost_has(features, VIRTIO_F_VERSION_1);
+    settings->sends = zovn_vhost_sends(features);
+    settings->takes = zovn_vhost_takes(features);
+    return NULL;
+}
+
+static int copy(int file) {
+    return file < 0 ? -1 : fcntl(file, F_DUPFD_CLOEXEC, 0);
+}
+
+/* A call must not wait, whatever the guest does with its eventfd. */
+struct zovn_vhost_files zovn_vhost_files(int device, uint32_t ring) {
+    struct rte_vhost_vring found;
+    if (rte_vhost_get_vhost_vring(device, (uint16_t)ring, &found) < 0)
+        return (struct zovn_vhost_files){-1, -1};
+    if (found.callfd >= 0)
+        fcntl(found.callfd, F_SETFL, fcntl(found.callfd, F_GETFL) | O_NONBLOCK);
+    return (struct zovn_vhost_files){.call = copy(found.callfd), .kick = copy(found.kickfd)};
+}

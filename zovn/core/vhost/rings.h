@@ -1,0 +1,22 @@
+/* A device's rings and memory, as librte_vhost knows them. */
+#ifndef ZOVN_VHOST_RINGS_H
+#define ZOVN_VHOST_RINGS_H
+
+#include "ports/ring_port.h"
+#include "rings/memory.h"
+
+enum { ZOVN_RECEIVE = 0, ZOVN_TRANSMIT = 1, ZOVN_RINGS = 2 }; /* by their numbers */
+
+/* Copies of the files by which the guest is notified, and notifies. */
+struct zovn_vhost_files {
+    int call, kick;
+};
+
+/* Fill in the memory of a device and the rings of a port; return NULL, or the problem. */
+const char *zovn_vhost_rings(int device, struct zovn_memory *memory,
+                             struct zovn_ring_settings *settings);
+
+/* Copy a ring's files; -1 for those that do not exist. */
+struct zovn_vhost_files zovn_vhost_files(int device, uint32_t ring);
+
+#endif

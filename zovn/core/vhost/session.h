@@ -1,0 +1,39 @@
+/* A front end's session with a port: when its rings may be used.
+ *
+ * All calls come from librte_vhost, one at a time. Rings are attached while the device runs and both
+ * are enabled; they are detached before their memory or addresses change, and the call returns when
+ * the forwarding thread no longer uses them. Files that only notify are replaced without that. */
+#ifndef ZOVN_VHOST_SESSION_H
+#define ZOVN_VHOST_SESSION_H
+
+#include "forward/line.h"
+#include "vhost/rings.h"
+
+struct zovn_session {
+    struct zovn_line line;
+    int device; /* librte_vhost's number; -1: no front end is connected */
+    bool running, attached;
+    bool enabled[ZOVN_RINGS];
+    bool mapped;      /* the front end's last table of memory was accepted */
+    uint32_t message; /* that is handled now; 0: none */
+    struct zovn_memory memory; /* while attached */
+    struct zovn_vhost_files files[ZOVN_RINGS];
+    uint16_t next_avail[ZOVN_RINGS], next_used[ZOVN_RINGS]; /* when detached */
+};
+
+void zovn_session_init(struct zovn_session *session, struct zovn_forwarder *forwarder,
+                       const struct zovn_port_options *options);
+
+/* Return false if another front end is connected. */
+bool zovn_session_connect(struct zovn_session *session, int device);
+void zovn_session_disconnect(struct zovn_session *session);
+
+void zovn_session_run(struct zovn_session *session);
+void zovn_session_stop(struct zovn_session *session);
+void zovn_session_enable(struct zovn_session *session, uint32_t ring, bool enable);
+
+/* Around each message of the front end. */
+void zovn_session_before(struct zovn_session *session, uint32_t message);
+void zovn_session_after(struct zovn_session *session);
+
+#endif

@@ -1,0 +1,176 @@
+/* Sockets of ports, and the callbacks of librte_vhost, which knows sessions by number and path. */
+#include "vhost/vhost.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <rte_vhost.h>
+
+#include "system/log.h"
+#include "system/socket.h"
+#include "vhost/features.h"
+#include "vhost/session.h"
+
+struct zovn_vhost {
+    struct zovn_session session;
+    struct zovn_vhost *next;
+};
+
+/* librte_vhost's callbacks carry no context, so ports are found by their paths. */
+static struct {
+    pthread_mutex_t lock;
+    struct zovn_vhost *first;
+} ports = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static const char *path_of(const struct zovn_vhost *vhost) {
+    return vhost->session.line.options.path;
+}
+
+static struct zovn_session *session_of(int device) {
+    char path[ZOVN_PATH_BYTES];
+    if (rte_vhost_get_ifname(device, path, sizeof path) < 0)
+        return NULL;
+    pthread_mutex_lock(&ports.lock);
+    struct zovn_vhost *vhost = ports.first;
+    while (vhost && strcmp(path_of(vhost), path) != 0)
+        vhost = vhost->next;
+    pthread_mutex_unlock(&ports.lock);
+    return vhost ? &vhost->session : NULL;
+}
+
+static void list(struct zovn_vhost *vhost) {
+    pthread_mutex_lock(&ports.lock);
+    vhost->next = ports.first;
+    ports.first = vhost;
+    pthread_mutex_unlock(&ports.lock);
+}
+
+static void unlist(struct zovn_vhost *vhost) {
+    pthread_mutex_lock(&ports.lock);
+    struct zovn_vhost **at = &ports.first;
+    while (*at != vhost)
+        at = &(*at)->next;
+    *at = vhost->next;
+    pthread_mutex_unlock(&ports.lock);
+}
+
+/* The session, if it is this device's: a second front end that was refused has none. */
+static struct zovn_session *own_session(int device) {
+    struct zovn_session *session = session_of(device);
+    return session && session->device == device ? session : NULL;
+}
+
+/* A message begins with the number of its request. */
+static enum rte_vhost_msg_result before(int device, void *message) {
+    uint32_t request;
+    memcpy(&request, message, sizeof request);
+    struct zovn_session *session = own_session(device);
+    if (session)
+        zovn_session_before(session, request);
+    return RTE_VHOST_MSG_RESULT_NOT_HANDLED;
+}
+
+static enum rte_vhost_msg_result after(int device, void *message) {
+    (void)message;
+    struct zovn_session *session = own_session(device);
+    if (session)
+        zovn_session_after(session);
+    return RTE_VHOST_MSG_RESULT_NOT_HANDLED;
+}
+
+static int connected(int device) {
+    static const struct rte_vhost_user_extern_ops AROUND = {before, after};
+    struct zovn_session *session = session_of(device);
+    if (!session)
+        return -1;
+    if (zovn_session_connect(session, device))
+        return rte_vhost_extern_callback_register(device, &AROUND, NULL);
+    zovn_say("%s: a second front end is refused: one is connected", session->line.options.name);
+    return -1;
+}
+
+static void disconnected(int device) {
+    struct zovn_session *session = own_session(device);
+    if (session)
+        zovn_session_disconnect(session);
+}
+
+static int begun(int device) {
+    struct zovn_session *session = own_session(device);
+    if (session)
+        zovn_session_run(session);
+    return session ? 0 : -1;
+}
+
+static void ended(int device) {
+    struct zovn_session *session = own_session(device);
+    if (session)
+        zovn_session_stop(session);
+}
+
+static int enabled(int device, uint16_t ring, int enable) {
+    struct zovn_session *session = own_session(device);
+    if (session)
+        zovn_session_enable(session, ring, enable);
+    return 0;
+}
+
+static const struct rte_vhost_device_ops CALLBACKS = {
+    .new_device = begun,
+    .destroy_device = ended,
+    .vring_state_changed = enabled,
+    .new_connection = connected,
+    .destroy_connection = disconnected,
+};
+
+static bool register_port(const char *path, bool offloads) {
+    uint64_t known = 0, features = zovn_vhost_features(offloads);
+    return rte_vhost_driver_register(path, 0) == 0 &&
+           rte_vhost_driver_get_features(path, &known) == 0 &&
+           rte_vhost_driver_disable_features(path, known & ~features) == 0 &&
+           rte_vhost_driver_set_protocol_features(path, zovn_vhost_protocol_features()) == 0 &&
+           rte_vhost_driver_callback_register(path, &CALLBACKS) == 0;
+}
+
+/* The socket never has more permissions than it should: they come from the umask. */
+static const char *listen_at(const struct zovn_port_options *options) {
+    mode_t before = zovn_socket_mask(options->group);
+    bool listens = rte_vhost_driver_start(options->path) == 0;
+    umask(before);
+    if (!listens)
+        return "the socket cannot be made: does its folder exist, and may it be written?";
+    return zovn_socket_give(options->path, options->group);
+}
+
+struct zovn_vhost *zovn_vhost_open(struct zovn_forwarder *forwarder,
+                                   const struct zovn_port_options *options, const char **problem) {
+    *problem = zovn_socket_clear(options->path);
+    if (*problem)
+        return NULL;
+    struct zovn_vhost *vhost = calloc(1, sizeof *vhost);
+    if (!vhost) {
+        *problem = "there is no memory for it";
+        return NULL;
+    }
+    zovn_session_init(&vhost->session, forwarder, options);
+    list(vhost);
+    *problem = register_port(options->path, options->offloads)
+                   ? listen_at(options)
+                   : "librte_vhost does not accept its socket";
+    if (!*problem)
+        return vhost;
+    zovn_vhost_close(vhost);
+    return NULL;
+}
+
+/* librte_vhost calls `ended` and `disconnected` for a front end that is connected. */
+void zovn_vhost_close(struct zovn_vhost *vhost) {
+    rte_vhost_driver_unregister(path_of(vhost));
+    unlist(vhost);
+    free(vhost);
+}
+
+struct zovn_line *zovn_vhost_line(struct zovn_vhost *vhost) {
+    return &vhost->session.line;
+}

@@ -1,0 +1,283 @@
+"""The configuration of the switch: schema, defaults and descriptions.
+
+The file is TOML with the table ``[switch]``; other tables belong to other programs. `plain` writes
+what the compiled program reads (zovn/core/program/config.h).
+"""
+
+import grp
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+from common.errors import ConfigError, Mistakes, UnitError
+from common.suggest import did_you_mean
+from common.toml_explain import Words, choices_of, mistakes
+from common.toml_explain import plain as plain_problem
+from common.toml_tables import parse_tables, read_text
+from common.units import parse_duration
+
+DEFAULT_PATH: Final = Path("/etc/xtc/zovn.toml")
+DEFAULT_CONTROL: Final = "/run/zovn/control.sock"
+MOST_PORTS: Final = 72
+_TABLE: Final = "switch"
+_MOST_PATH: Final = 107
+"""Bytes of the address of a Unix socket."""
+_STATION: Final = r"^[0-9a-fA-F][02468aceACE](:[0-9a-fA-F]{2}){5}\Z"
+
+SocketPath = Annotated[str, msgspec.Meta(pattern=r"^/[^\s]*\Z", max_length=_MOST_PATH)]
+Class = Annotated[int, msgspec.Meta(ge=0, le=7)]
+Bytes = Annotated[int, msgspec.Meta(ge=0, le=2**40)]
+
+
+class PortTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One ``[[switch.port]]``."""
+
+    name: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9._-]{1,32}\Z")]
+    kind: Literal["vhost"] = "vhost"
+    socket: SocketPath | None = None
+    """Where the guest's front end connects; default: /run/zovn/NAME.sock."""
+    group: str | None = None
+    """Group that may connect, besides the user that runs the switch."""
+    vlan: Annotated[int, msgspec.Meta(ge=0, le=4094)] = 1
+    """VLAN of frames without a tag; 0: a trunk that has none."""
+    tagged: tuple[Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,4}(-[0-9]{1,4})?\Z")], ...] = ()
+    """VLANs of frames with a tag; with any, the port is a trunk."""
+    addresses: Annotated[
+        tuple[Annotated[str, msgspec.Meta(pattern=_STATION)], ...], msgspec.Meta(max_length=16)
+    ] = ()
+    """Static addresses in the VLAN of frames without a tag; no other port can take them."""
+    class_: Class = msgspec.field(default=0, name="class")
+    """Class of frames that no mark classifies."""
+    trust: Literal["nothing", "priority", "dscp"] = "nothing"
+    """Which mark of a frame gives its class: none, the VLAN priority, or the DSCP."""
+    offloads: bool = False
+    """Offer checksum and TCP segmentation offloads. A frame that uses one is dropped if its
+    receiver does not have the same: set it on all ports or none."""
+
+
+class ClassTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One ``[switch.classes.N]``."""
+
+    limit_bytes: Bytes = 0
+    """Drop frames of a destination above this; 0: lossless."""
+    mark_bytes: Bytes = 0
+    """Mark frames of ECN senders above this; 0: never."""
+    weight: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 1
+    """Share among the classes; 0: strict, before all that have weights."""
+
+
+class SwitchTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The table ``[switch]``."""
+
+    control: SocketPath = DEFAULT_CONTROL
+    """Socket of the commands."""
+    control_group: str | None = None
+    """Group that may give commands, besides the user that runs the switch."""
+    stall: str = "1s"
+    """A destination that takes nothing for this long is treated as lossy until it does."""
+    ageing: str = "300s"
+    """A learned address that sends nothing for this long is forgotten."""
+    addresses: Annotated[int, msgspec.Meta(ge=1, le=65536)] = 64
+    """Maximum learned and static addresses of each port."""
+    parked: Annotated[int, msgspec.Meta(ge=1, le=4096)] = 16
+    """Maximum flooded frames of each port that wait for several destinations."""
+    classes: dict[Annotated[str, msgspec.Meta(pattern=r"^[0-7]\Z")], ClassTable] = {}
+    priorities: dict[Annotated[str, msgspec.Meta(pattern=r"^[0-7]\Z")], Class] = {}
+    """Class of each VLAN priority, for ports that trust it; default: 0."""
+    dscp: dict[Annotated[str, msgspec.Meta(pattern=r"^([0-9]|[1-5][0-9]|6[0-3])\Z")], Class] = {}
+    """Class of each DSCP, for ports that trust it; default: 0."""
+    port: Annotated[tuple[PortTable, ...], msgspec.Meta(max_length=MOST_PORTS)] = ()
+
+
+_FORMS: Final[Mapping[str, str]] = {
+    "switch": "a table: [switch]",
+    "port": f"tables: [[switch.port]], at most {MOST_PORTS}",
+    "name": "1 to 32 letters, digits, dots, dashes and underscores",
+    "socket": f"a path from / on without spaces, of at most {_MOST_PATH} characters",
+    "control": f"a path from / on without spaces, of at most {_MOST_PATH} characters",
+    "vlan": "a VLAN from 1 to 4094, or 0 for a trunk without one",
+    "tagged": 'a list of VLANs, such as ["10", "20-29"]',
+    "addresses": 'in a port: a list of up to 16 addresses such as ["02:00:00:00:00:01"]; in '
+    "[switch]: a number from 1 to 65536",
+    "class": "a class from 0 to 7",
+    "classes": "tables by class from 0 to 7, such as [switch.classes.3]",
+    "priorities": "classes by VLAN priority from 0 to 7, such as 5 = 3",
+    "dscp": "classes by DSCP from 0 to 63, such as 46 = 5",
+    "weight": "a number from 0 to 1000",
+    "parked": "a number from 1 to 4096",
+    "limit_bytes": "a number of bytes; 0 for a lossless class",
+    "mark_bytes": "a number of bytes; 0 to mark nothing",
+}
+
+
+class _FormWords(Words):
+    """How mistakes are described."""
+
+    def unknown(self, key: str, fields: Mapping[str, Any], where: str) -> str:
+        del where
+        return did_you_mean(key, fields, f"remove it; there are {', '.join(fields)}")
+
+    def missing(self, key: str, kind: Any) -> str:
+        return f"write {_FORMS[key]}" if key in _FORMS else super().missing(key, kind)
+
+    def wrong(self, key: str, kind: Any, value: object, problem: str) -> tuple[str, str]:
+        if choices_of(kind) or key not in _FORMS:
+            return super().wrong(key, kind, value, problem)
+        shown = f"{value!r} is malformed" if "regex" in problem else plain_problem(problem)
+        return shown, f"write {_FORMS[key]}"
+
+    def name(self, name: str, kind: Any, problem: str, where: str) -> tuple[str, str]:
+        del kind, problem
+        key = where.rpartition(".")[2]
+        return f"{name!r} is malformed", f"write {_FORMS[key]}"
+
+
+class SwitchConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """A checked table with its quantities as numbers."""
+
+    table: SwitchTable
+    stall_ns: int
+    ageing_ns: int
+    groups: Mapping[str, int]
+    """Numbers of the groups that are named."""
+
+    @property
+    def control(self) -> Path:
+        """Socket of the commands."""
+        return Path(self.table.control)
+
+
+def load_config(path: Path = DEFAULT_PATH) -> SwitchConfig:
+    """Read the file.
+
+    Raises:
+        ConfigError: names file, key, what is wrong and what to do.
+    """
+    tables = parse_tables(path, read_text(path))
+    if _TABLE not in tables:
+        raise ConfigError(_TABLE, "missing", f"write {_FORMS[_TABLE]}", at=str(path))
+    return checked(tables[_TABLE], str(path))
+
+
+def checked(raw: Any, file: str = "configuration") -> SwitchConfig:
+    """Return the configuration of one table.
+
+    Raises:
+        ConfigError: as `load_config`.
+    """
+    found = mistakes(raw, SwitchTable, _FormWords(), _TABLE)
+    Mistakes(ConfigError(*one, at=file) for one in found).check()
+    table = msgspec.convert(raw, SwitchTable)
+    noted = Mistakes()
+    for number, port in enumerate(table.port):
+        with noted.noted():
+            _check_port(port, f"{_TABLE}.port[{number}]", file)
+    for key, default in (("name", None), ("socket", socket_of)):
+        with noted.noted():
+            _check_unique(table, key, default, file)
+    noted.check()
+    groups = filter(None, [table.control_group, *(port.group for port in table.port)])
+    return SwitchConfig(
+        table=table,
+        stall_ns=_duration(table.stall, "stall", file),
+        ageing_ns=_duration(table.ageing, "ageing", file),
+        groups={name: _group(name, file) for name in groups},
+    )
+
+
+def socket_of(port: PortTable) -> str:
+    """Return the path of a port's socket."""
+    return port.socket or f"/run/zovn/{port.name}.sock"
+
+
+def _check_port(port: PortTable, where: str, file: str) -> None:
+    if not port.vlan and not port.tagged:
+        fix = "write a VLAN from 1 to 4094, or the VLANs of a trunk as `tagged`"
+        raise ConfigError(f"{where}.vlan", "a port that is no trunk needs one", fix, at=file)
+    if port.addresses and not port.vlan:
+        fix = "write the `vlan` of frames without a tag, or remove the addresses"
+        raise ConfigError(f"{where}.addresses", "the trunk has no such VLAN", fix, at=file)
+    for text in port.tagged:
+        first, last = _range(text)
+        if not 1 <= first <= last <= 4094:
+            fix = f"write {_FORMS['tagged']}"
+            raise ConfigError(f"{where}.tagged", f"{text!r} are no VLANs", fix, at=file)
+
+
+def _range(text: str) -> tuple[int, int]:
+    first, _, last = text.partition("-")
+    return int(first), int(last or first)
+
+
+def _check_unique(table: SwitchTable, key: str, value: Any, file: str) -> None:
+    seen: dict[str, int] = {}
+    for number, port in enumerate(table.port):
+        one = value(port) if value else port.name
+        if one in seen:
+            where = f"{_TABLE}.port[{number}].{key}"
+            raise ConfigError(where, f"{one!r} is that of port {seen[one]}", "change one", at=file)
+        seen[one] = number
+
+
+def _duration(text: str, key: str, file: str) -> int:
+    try:
+        nanoseconds = round(parse_duration(text, field=f"{_TABLE}.{key}") * 1e9)
+    except UnitError as error:
+        fix = "write a duration such as 100ms, 1s or 5min"
+        raise ConfigError(f"{_TABLE}.{key}", f"{text!r} is no duration", fix, at=file) from error
+    if not nanoseconds:
+        raise ConfigError(f"{_TABLE}.{key}", "must be above 0", "write e.g. 1s", at=file)
+    return nanoseconds
+
+
+def _group(name: str, file: str) -> int:
+    try:
+        return grp.getgrnam(name).gr_gid
+    except KeyError:
+        fix = "name a group of this machine, such as libvirt-qemu"
+        raise ConfigError(f"{_TABLE}", f"there is no group {name!r}", fix, at=file) from None
+
+
+def plain(config: SwitchConfig) -> str:
+    """Return the text that the compiled program reads, one key a line."""
+    return "".join(f"{line}\n" for line in _lines(config))
+
+
+def _lines(config: SwitchConfig) -> Iterator[str]:
+    table = config.table
+    yield f"control {table.control}"
+    if table.control_group:
+        yield f"control_group {config.groups[table.control_group]}"
+    yield f"stall_ns {config.stall_ns}"
+    yield f"age_ns {config.ageing_ns}"
+    yield f"addresses {table.addresses}"
+    yield f"parked {table.parked}"
+    for number, one in table.classes.items():
+        yield f"class {number} {one.limit_bytes} {one.mark_bytes} {one.weight}"
+    for priority, class_ in table.priorities.items():
+        yield f"priority {priority} {class_}"
+    for point, class_ in table.dscp.items():
+        yield f"dscp {point} {class_}"
+    for port in table.port:
+        yield f"port {port_words(port, config.groups)}"
+
+
+def port_words(port: PortTable, groups: Mapping[str, int]) -> str:
+    """Return a port as the compiled program reads it (zovn/core/program/port_words.h)."""
+    words = [
+        f"name={port.name}",
+        f"kind={port.kind}",
+        f"path={socket_of(port)}",
+        f"vlan={port.vlan}",
+        f"class={port.class_}",
+        f"trust={port.trust}",
+        f"offloads={int(port.offloads)}",
+        *(f"address={one}" for one in port.addresses),
+    ]
+    if port.tagged:
+        words.append(f"tagged={','.join(port.tagged)}")
+    if port.group:
+        words.append(f"group={groups[port.group]}")
+    return " ".join(words)

@@ -1,0 +1,148 @@
+"""Talks to a running switch by its control socket (zovn/core/program/commands.c)."""
+
+import socket
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from zovn.errors import SwitchAway, SwitchError
+
+PATIENCE_S: Final = 30.0
+"""A switch whose ports drain answers in less than a second."""
+_DROP: Final = "drop_"
+
+
+class PortReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a switch says of a port."""
+
+    name: str
+    kind: str
+    path: str
+    attached: bool
+    """Whether a guest is."""
+    attachments: int
+    """How many times one was attached since the port was added."""
+    vlan: int
+    trunk: bool
+    tagged: tuple[str, ...] = ()
+    """VLANs of a trunk, as ranges."""
+    class_: int = msgspec.field(name="class")
+    trust: str
+    offloads: bool
+    stall: bool = False
+    """Whether it takes nothing now, and its frames are dropped."""
+    fault: str = "none"
+    """Why the switch stopped the port."""
+    counters: Mapping[str, int] = {}
+    drops: Mapping[str, int] = {}
+    """By reason."""
+
+
+class SwitchReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a switch says of itself."""
+
+    naps: int
+    """How many times the forwarding thread slept."""
+    missed: int
+    """How many sleeps ended late, by their bound."""
+    ports: tuple[PortReport, ...]
+
+
+def add(control: Path, words: str) -> None:
+    """Add a port from its words.
+
+    Raises:
+        SwitchAway, SwitchError: no switch answers, or it refuses.
+    """
+    ask(control, f"add {words}")
+
+
+def remove(control: Path, name: str) -> None:
+    """Remove a port after what was taken from it is delivered, within limits.
+
+    Raises:
+        SwitchAway, SwitchError: no switch answers, or it refuses.
+    """
+    ask(control, f"remove {name}")
+
+
+def ports(control: Path) -> tuple[PortReport, ...]:
+    """Return all ports without their counters.
+
+    Raises:
+        SwitchAway: no switch answers.
+    """
+    return tuple(map(_port, ask(control, "list")))
+
+
+def status(control: Path) -> SwitchReport:
+    """Return the state of the switch and of all ports.
+
+    Raises:
+        SwitchAway: no switch answers.
+    """
+    first, *rest = ask(control, "status")
+    own = _words(first)
+    return SwitchReport(
+        naps=int(own["naps"]), missed=int(own["missed"]), ports=tuple(map(_port, rest))
+    )
+
+
+def ask(control: Path, line: str) -> list[str]:
+    """Send a line; return the lines of the answer.
+
+    Raises:
+        SwitchAway, SwitchError: no switch answers, or it refuses.
+    """
+    try:
+        text = _answered(control, line)
+    except OSError as error:
+        raise _away(control, error.strerror or "no answer") from error
+    *lines, last = text.splitlines() or [""]
+    if last == "ok":
+        return lines
+    if last.startswith("error "):
+        raise SwitchError(last.removeprefix("error "))
+    raise _away(control, "the answer is incomplete")
+
+
+def _answered(control: Path, line: str) -> str:
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(control))  # with a timeout it would fail where others queue before it
+        client.settimeout(PATIENCE_S)
+        client.sendall(f"{line}\n".encode())
+        with suppress(OSError):  # it may have ended already
+            client.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: client.recv(65536), b"")).decode()
+
+
+def _away(control: Path, problem: str) -> SwitchAway:
+    return SwitchAway(f"{control}: {problem}", "is a switch running? start one: zovn switch run")
+
+
+def _words(line: str) -> dict[str, str]:
+    return dict(word.split("=", 1) for word in line.split()[1:])
+
+
+def _port(line: str) -> PortReport:
+    words = _words(line)
+    numbers = {key: int(value) for key, value in words.items() if value.isdecimal()}
+    known = {field.encode_name for field in msgspec.structs.fields(PortReport)}
+    counted = {key: value for key, value in numbers.items() if key not in known}
+    tagged = tuple(filter(None, words.pop("tagged", "").split(",")))
+    drops = {
+        key.removeprefix(_DROP): value for key, value in counted.items() if key.startswith(_DROP)
+    }
+    return msgspec.convert(
+        words
+        | {
+            "tagged": tagged,
+            "counters": {key: counted[key] for key in counted if not key.startswith(_DROP)},
+            "drops": drops,
+        },
+        PortReport,
+        strict=False,
+    )
