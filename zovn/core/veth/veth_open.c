@@ -1,0 +1,178 @@
+/* Opens and closes what a port to a veth needs, and follows changes of the interface. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <linux/rtnetlink.h>
+
+#include "veth/netlink.h"
+#include "veth/poller.h"
+#include "veth/veth_parts.h"
+#include "veth/veth_port.h"
+
+#define REST_NS UINT64_C(10000000000) /* then the kernel polls: this process has died or hangs */
+enum { MOST_MTU = 3498 };             /* the kernel runs XDP with less than a page */
+
+static bool say(char *problem, const char *interface, const char *what) {
+    snprintf(problem, ZOVN_VETH_PROBLEM, "%s: %s", interface, what);
+    return false;
+}
+
+static bool refuse(char *problem, const char *interface, const char *what, int error) {
+    snprintf(problem, ZOVN_VETH_PROBLEM, "%s: cannot %s: %s", interface, what, strerror(-error));
+    return false;
+}
+
+static bool look_up(struct zovn_interface *interface, const char *name, char *problem) {
+    int error = zovn_interface_look_up(interface, name);
+    if (error == -ENODEV)
+        return say(problem, name, "there is no such interface in this network namespace");
+    if (error == -ENOTSUP)
+        return say(problem, name, "not a veth; name the host's end of one");
+    return !error || refuse(problem, name, "look it up", error);
+}
+
+static bool is_usable(const struct zovn_interface *interface, char *problem) {
+    if (!interface->up)
+        return say(problem, interface->name, "it is down; set it up");
+    if (interface->mtu > MOST_MTU)
+        return say(problem, interface->name, "its MTU is above 3498; lower that of both ends");
+    return true;
+}
+
+static bool open_frames(struct zovn_veth *veth, char *problem) {
+    const struct zovn_interface *interface = &veth->interface;
+    veth->most = interface->mtu + ZOVN_FRAME_HEADERS;
+    int error = zovn_frames_open(&veth->frames, veth->most);
+    if (!error)
+        error = zovn_frames_bind(&veth->frames, interface->index);
+    if (error == -EAFNOSUPPORT)
+        return say(problem, interface->name, "the kernel has no AF_XDP (CONFIG_XDP_SOCKETS)");
+    return !error || refuse(problem, interface->name, "share frames with the kernel", error);
+}
+
+static bool open_sockets(struct zovn_veth *veth, char *problem) {
+    const char *name = veth->interface.name;
+    veth->poller = zovn_poller_open(veth->interface.index);
+    if (veth->poller < 0)
+        return refuse(problem, name, "poll it busily", veth->poller);
+    veth->changes = zovn_netlink_open(NETLINK_ROUTE, RTMGRP_LINK);
+    if (veth->changes < 0)
+        return refuse(problem, name, "follow its changes", veth->changes);
+    int error = zovn_napi_open(&veth->control);
+    if (error == -ENOENT)
+        return say(problem, name, "the kernel is too old; Linux 6.16 or newer is needed");
+    return !error || refuse(problem, name, "control its NAPI", error);
+}
+
+static bool open_program(struct zovn_veth *veth, char *problem) {
+    int error = zovn_program_load(&veth->program);
+    if (!error)
+        error = zovn_program_redirect(&veth->program, veth->frames.receive);
+    return !error || refuse(problem, veth->interface.name, "load an XDP program", error);
+}
+
+/* From here on what the container sends comes to this port. */
+static bool attach(struct zovn_veth *veth, char *problem) {
+    const char *name = veth->interface.name;
+    int error = zovn_interface_refresh(&veth->interface);
+    if (!error)
+        error = zovn_program_attach(&veth->program, veth->interface.index);
+    if (error == -EBUSY)
+        return say(problem, name, "it has an XDP program already; a running switch uses it");
+    if (error == -ERANGE)
+        return say(problem, name, "the container's MTU is above 3498; lower that of both ends");
+    if (error)
+        return refuse(problem, name, "attach an XDP program", error);
+    error = zovn_interface_add_queue(&veth->interface);
+    return !error || refuse(problem, name, "add a queue (pfifo)", error);
+}
+
+/* The kernel polls until now. If the first frame has not come, it polls once more, for that one. */
+static bool own(struct zovn_veth *veth, char *problem) {
+    int64_t napi = zovn_napi_find(&veth->control, veth->interface.index);
+    if (napi == -E2BIG)
+        return say(problem, veth->interface.name,
+                   "it has several receive queues; make it with one (numrxqueues 1)");
+    int error = napi > 0 ? 0 : napi < 0 ? (int)napi : -ENETDOWN;
+    if (!error)
+        error = zovn_napi_own(&veth->control, (uint32_t)napi, REST_NS);
+    veth->napi = error ? 0 : (uint32_t)napi;
+    return !error || refuse(problem, veth->interface.name, "own its NAPI", error);
+}
+
+struct zovn_veth *zovn_veth_open(const char *interface, char *problem) {
+    struct zovn_veth *veth = calloc(1, sizeof *veth);
+    if (!veth) {
+        say(problem, interface, "no memory for the port");
+        return NULL;
+    }
+    veth->poller = veth->changes = veth->control.netlink = -1;
+    veth->frames.receive = veth->frames.send = -1;
+    zovn_program_init(&veth->program);
+    if (look_up(&veth->interface, interface, problem) && is_usable(&veth->interface, problem) &&
+        open_frames(veth, problem) && open_sockets(veth, problem) && open_program(veth, problem) &&
+        attach(veth, problem) && own(veth, problem))
+        return veth;
+    zovn_veth_close(veth);
+    return NULL;
+}
+
+static void restore(const struct zovn_interface *interface) {
+    zovn_interface_remove_queue(interface);
+    zovn_interface_refresh(interface);
+}
+
+void zovn_veth_close(struct zovn_veth *veth) {
+    bool attached = veth->program.link >= 0;
+    zovn_program_close(&veth->program);
+    if (attached && !veth->port.fault)
+        restore(&veth->interface);
+    zovn_frames_close(&veth->frames);
+    zovn_napi_close(&veth->control);
+    if (veth->poller >= 0)
+        close(veth->poller);
+    if (veth->changes >= 0)
+        close(veth->changes);
+    free(veth);
+}
+
+/* An interface that was down has a new NAPI, which a new poller must learn. */
+static void learn_again(struct zovn_veth *veth) {
+    char problem[ZOVN_VETH_PROBLEM];
+    close(veth->poller);
+    veth->poller = zovn_poller_open(veth->interface.index);
+    veth->runs = false;
+    zovn_program_expect(&veth->program);
+    if (veth->poller < 0 || !own(veth, problem))
+        veth->napi = 0; /* the next change tries again */
+}
+
+void zovn_veth_look(struct zovn_veth *veth) {
+    if (!zovn_netlink_drain(veth->changes) && veth->napi)
+        return;
+    int64_t napi = zovn_napi_find(&veth->control, veth->interface.index);
+    if (napi == -ENODEV)
+        veth->port.fault = ZOVN_PEER_GONE;
+    else if (napi > 0 && (uint32_t)napi != veth->napi)
+        learn_again(veth);
+}
+
+bool zovn_veth_release(const char *name, char *problem) {
+    struct zovn_interface interface;
+    struct zovn_program program;
+    if (!look_up(&interface, name, problem))
+        return false;
+    int error = zovn_program_load(&program);
+    if (!error)
+        error = zovn_program_attach(&program, interface.index);
+    zovn_program_close(&program);
+    if (error == -EBUSY)
+        return say(problem, name, "a running switch uses it; stop that first");
+    if (error)
+        return refuse(problem, name, "see whether a switch uses it", error);
+    restore(&interface);
+    return true;
+}
