@@ -157,8 +157,12 @@ bool zovn_frames_take(struct zovn_frames *frames, struct xdp_desc *taken) {
         return false;
     *taken = ((struct xdp_desc *)ring->entries)[ring->at++ % ring->size];
     store(ring->consumer, ring->at);
-    frames->in_fill--;
+    frames->given--;
     return true;
+}
+
+uint32_t zovn_frames_room(const struct zovn_frames *frames) {
+    return frames->given - (load(frames->received.producer) - frames->received.at);
 }
 
 void zovn_frames_refill(struct zovn_frames *frames, uint32_t frame) {
@@ -168,7 +172,7 @@ void zovn_frames_refill(struct zovn_frames *frames, uint32_t frame) {
 
 void zovn_frames_show(struct zovn_frames *frames) {
     struct zovn_shared_ring *ring = &frames->fill;
-    frames->in_fill += ring->at - *ring->producer;
+    frames->given += ring->at - *ring->producer;
     store(ring->producer, ring->at);
 }
 
@@ -210,5 +214,5 @@ uint64_t zovn_frames_lost(const struct zovn_frames *frames) {
     socklen_t length = sizeof counted;
     if (getsockopt(frames->receive, SOL_XDP, XDP_STATISTICS, &counted, &length))
         return 0;
-    return counted.rx_dropped + counted.rx_ring_full + counted.rx_fill_ring_empty_descs;
+    return counted.rx_dropped + counted.rx_ring_full;
 }

@@ -35,7 +35,7 @@ struct zovn_frames {
     uint8_t *memory;
     uint32_t chunk;
     struct zovn_shared_ring fill, received, sent, completed;
-    uint32_t in_fill; /* frames that the kernel may still receive into */
+    uint32_t given; /* frames that the kernel has to receive into, and that are not taken yet */
     uint16_t unused[ZOVN_SENT]; /* frames to send with: a stack */
     uint32_t unused_count;
 };
@@ -52,6 +52,9 @@ static inline uint8_t *zovn_frame_memory(const struct zovn_frames *frames, uint3
 /* Take a received frame; return whether there was one. */
 bool zovn_frames_take(struct zovn_frames *frames, struct xdp_desc *taken);
 
+/* Return how many frames the kernel can still receive. */
+uint32_t zovn_frames_room(const struct zovn_frames *frames);
+
 /* Let the kernel receive into a frame again, after the next `show`. */
 void zovn_frames_refill(struct zovn_frames *frames, uint32_t frame);
 void zovn_frames_show(struct zovn_frames *frames);
@@ -63,7 +66,7 @@ void zovn_frames_queue(struct zovn_frames *frames, uint32_t length);
  * is gone. */
 int zovn_frames_send(struct zovn_frames *frames);
 
-/* Return how many frames the kernel has lost for want of a frame to receive into. */
+/* Return how many frames the kernel has lost since it had none to receive into. */
 uint64_t zovn_frames_lost(const struct zovn_frames *frames);
 
 #endif

@@ -49,7 +49,7 @@ static uint32_t peek(struct zovn_port *port, uint16_t *heads, uint32_t most) {
         return 0;
     if (!veth->runs && zovn_program_has_first(&veth->program))
         return peek_first(veth, heads);
-    if (veth->runs && veth->frames.in_fill >= 2 * ZOVN_BUDGET)
+    if (veth->runs && zovn_frames_room(&veth->frames) >= 2 * ZOVN_BUDGET)
         zovn_poller_run(veth->poller);
     return take(veth, heads, most);
 }
