@@ -1,7 +1,7 @@
 /* A switch between veth interfaces, for tests.
  *
  * Usage: zovn-veth-switch [-l LIMIT_BYTES] [-r] INTERFACE... Runs until SIGTERM; then prints counters as lines of
- * `interface.counter value`. -l: lossy, with this limit for each destination. -r: no switch;
+ * `interface.counter value`; `dropped` is without what waited at the end. -l: lossy, with this limit for each destination. -r: no switch;
  * undoes what a killed one left. */
 #include <inttypes.h>
 #include <signal.h>
@@ -88,7 +88,7 @@ static void print(const struct place *place) {
     const struct zovn_counters *counters = &place->counters;
     const char *name = place->interface;
     uint64_t dropped = 0;
-    for (uint32_t i = 0; i < ZOVN_REASONS; i++)
+    for (uint32_t i = 0; i < ZOVN_REMOVED; i++)
         dropped += counters->drops[i];
     printf("%s.in %" PRIu64 "\n%s.out %" PRIu64 "\n", name, counters->in, name, counters->out);
     printf("%s.dropped %" PRIu64 "\n%s.congestion %" PRIu64 "\n", name, dropped, name,

@@ -15,7 +15,8 @@
 
 #include "veth/netlink.h"
 
-enum { QUEUE_HANDLE = 0x7a760000 }; /* 7a76:, by which the port knows its own */
+/* Handles of the port's queue: 7a76: and 7a77: */
+enum { SEGMENTATION_WAS_OFF = 0x7a760000, SEGMENTATION_WAS_ON = 0x7a770000 };
 
 static int control(const struct zovn_interface *interface, unsigned long call,
                    struct ifreq *request) {
@@ -59,19 +60,21 @@ int zovn_interface_look_up(struct zovn_interface *interface, const char *name) {
     return error ? error : look_up_kind(interface);
 }
 
-int zovn_interface_refresh(const struct zovn_interface *interface) {
-    struct ethtool_value off = {.cmd = ETHTOOL_SGRO, .data = 0};
-    struct ethtool_value on = {.cmd = ETHTOOL_SGRO, .data = 1};
-    if (!interface->joins)
-        return 0;
-    int error = ethtool(interface, &off);
-    return error ? error : ethtool(interface, &on);
+int zovn_interface_join(const struct zovn_interface *interface, bool joins) {
+    struct ethtool_value value = {.cmd = ETHTOOL_SGRO, .data = joins};
+    return ethtool(interface, &value);
 }
 
-static int ask(uint16_t type, uint16_t flags, const struct zovn_interface *interface) {
+static int set_segmentation(const struct zovn_interface *interface, bool on) {
+    struct ethtool_value value = {.cmd = ETHTOOL_STSO, .data = on};
+    return ethtool(interface, &value);
+}
+
+static int ask_queue(const struct zovn_interface *interface, uint16_t type, uint16_t flags,
+                     uint32_t handle) {
     static const char KIND[] = "pfifo";
     struct tcmsg queue = {
-        .tcm_ifindex = (int)interface->index, .tcm_parent = TC_H_ROOT, .tcm_handle = QUEUE_HANDLE};
+        .tcm_ifindex = (int)interface->index, .tcm_parent = TC_H_ROOT, .tcm_handle = handle};
     struct zovn_request request;
     zovn_request_begin(&request, type, (uint16_t)(NLM_F_ACK | flags), &queue, sizeof queue);
     zovn_request_add(&request, TCA_KIND, KIND, sizeof KIND);
@@ -83,12 +86,31 @@ static int ask(uint16_t type, uint16_t flags, const struct zovn_interface *inter
     return error;
 }
 
-int zovn_interface_add_queue(const struct zovn_interface *interface) {
-    int error = ask(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_EXCL, interface);
-    return error == -EEXIST ? 0 : error;
+static bool has_queue(const struct zovn_interface *interface, uint32_t handle) {
+    return !ask_queue(interface, RTM_GETQDISC, 0, handle);
 }
 
-int zovn_interface_remove_queue(const struct zovn_interface *interface) {
-    int error = ask(RTM_DELQDISC, 0, interface);
-    return error == -EINVAL || error == -ENOENT ? 0 : error;
+static int add_queue(const struct zovn_interface *interface) {
+    struct ethtool_value segmentation = {.cmd = ETHTOOL_GTSO};
+    int error = ethtool(interface, &segmentation);
+    if (error)
+        return error;
+    return ask_queue(interface, RTM_NEWQDISC, NLM_F_CREATE | NLM_F_EXCL,
+                     segmentation.data ? SEGMENTATION_WAS_ON : SEGMENTATION_WAS_OFF);
+}
+
+int zovn_interface_prepare(const struct zovn_interface *interface) {
+    int error = 0;
+    if (!has_queue(interface, SEGMENTATION_WAS_ON) && !has_queue(interface, SEGMENTATION_WAS_OFF))
+        error = add_queue(interface);
+    return error ? error : set_segmentation(interface, false);
+}
+
+void zovn_interface_restore(const struct zovn_interface *interface) {
+    if (has_queue(interface, SEGMENTATION_WAS_ON)) {
+        set_segmentation(interface, true);
+        ask_queue(interface, RTM_DELQDISC, 0, SEGMENTATION_WAS_ON);
+    } else {
+        ask_queue(interface, RTM_DELQDISC, 0, SEGMENTATION_WAS_OFF);
+    }
 }

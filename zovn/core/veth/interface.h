@@ -17,14 +17,16 @@ struct zovn_interface {
 /* Return 0 or a negative errno; -ENODEV: there is none; -ENOTSUP: it is no veth. */
 int zovn_interface_look_up(struct zovn_interface *interface, const char *name);
 
-/* Give it a new NAPI, if one exists that another switch may have told to sleep. Return 0 or a negative errno. */
-int zovn_interface_refresh(const struct zovn_interface *interface);
+/* Join received segments or not, which also makes or deletes its NAPI. Return 0 or a negative errno. */
+int zovn_interface_join(const struct zovn_interface *interface, bool joins);
 
-/* Add a queue to it, if it has none: without one the kernel drops what meets a full ring
- * instead of refusing it. Return 0 or a negative errno. */
-int zovn_interface_add_queue(const struct zovn_interface *interface);
+/* Prepare an interface: a queue, without which the kernel drops what meets a full ring instead of refusing
+ * it; and no segmentation (TSO), with which what comes from here would not pass the container's ring at all.
+ * The queue's handle says whether segmentation was on, so that it can be restored after a crash: it is
+ * added before. Return 0 or a negative errno; -EEXIST: it has another queue. */
+int zovn_interface_prepare(const struct zovn_interface *interface);
 
-/* Remove the queue that `add` added, and no other. Return 0 or a negative errno. */
-int zovn_interface_remove_queue(const struct zovn_interface *interface);
+/* Undo that, as far as it was done. */
+void zovn_interface_restore(const struct zovn_interface *interface);
 
 #endif

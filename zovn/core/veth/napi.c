@@ -69,11 +69,11 @@ int64_t zovn_napi_find(const struct zovn_napi_control *control, uint32_t interfa
 }
 
 int zovn_napi_own(const struct zovn_napi_control *control, uint32_t napi, uint64_t rest_ns) {
-    uint32_t always = INT32_MAX;
+    uint32_t defer = rest_ns ? INT32_MAX : 0;
     struct zovn_request request;
     begin(&request, control->family, NAPI_SET, NLM_F_ACK);
     zovn_request_add(&request, NAPI_ID, &napi, sizeof napi);
-    zovn_request_add(&request, NAPI_DEFER_HARD_IRQS, &always, sizeof always);
+    zovn_request_add(&request, NAPI_DEFER_HARD_IRQS, &defer, sizeof defer);
     zovn_request_add(&request, NAPI_GRO_FLUSH_TIMEOUT, &rest_ns, sizeof rest_ns);
     return zovn_request_send(control->netlink, &request, NULL, NULL);
 }

@@ -17,8 +17,8 @@ void zovn_napi_close(struct zovn_napi_control *control);
  * -ENODEV: there is no such interface; -E2BIG: it has several. */
 int64_t zovn_napi_find(const struct zovn_napi_control *control, uint32_t interface);
 
-/* Leave a NAPI to who polls it busily: the kernel runs it after `rest_ns` without a poll. The
- * setting ends with the NAPI. Return 0 or a negative errno. */
+/* Leave a NAPI to who polls it busily: the kernel runs it after `rest_ns` without a poll, and as
+ * usual with 0. The setting ends with the NAPI. Return 0 or a negative errno. */
 int zovn_napi_own(const struct zovn_napi_control *control, uint32_t napi, uint64_t rest_ns);
 
 #endif

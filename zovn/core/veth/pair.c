@@ -56,5 +56,5 @@ int zovn_pair_make(uint32_t queue) {
         error = set_up(ZOVN_PAIR_CONTAINER, queue);
     if (!error)
         error = zovn_interface_look_up(&container, ZOVN_PAIR_CONTAINER);
-    return error ? error : zovn_interface_add_queue(&container);
+    return error ? error : zovn_interface_prepare(&container);
 }

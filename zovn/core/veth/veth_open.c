@@ -3,17 +3,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <linux/rtnetlink.h>
 
+#include "veth/napi_poll.h"
 #include "veth/netlink.h"
 #include "veth/poller.h"
 #include "veth/veth_parts.h"
 #include "veth/veth_port.h"
 
+enum { SETTLE_NS = 5000000 };
 #define REST_NS UINT64_C(10000000000) /* then the kernel polls: this process has died or hangs */
 enum { MOST_MTU = 3498 };             /* the kernel runs XDP with less than a page */
+
+static const char IN_USE[] = "another program uses it (XDP); stop that first";
 
 static bool say(char *problem, const char *interface, const char *what) {
     snprintf(problem, ZOVN_VETH_PROBLEM, "%s: %s", interface, what);
@@ -48,6 +53,8 @@ static bool open_frames(struct zovn_veth *veth, char *problem) {
     int error = zovn_frames_open(&veth->frames, veth->most);
     if (!error)
         error = zovn_frames_bind(&veth->frames, interface->index);
+    if (error == -EBUSY)
+        return say(problem, interface->name, IN_USE);
     if (error == -EAFNOSUPPORT)
         return say(problem, interface->name, "the kernel has no AF_XDP (CONFIG_XDP_SOCKETS)");
     return !error || refuse(problem, interface->name, "share frames with the kernel", error);
@@ -74,29 +81,36 @@ static bool open_program(struct zovn_veth *veth, char *problem) {
     return !error || refuse(problem, veth->interface.name, "load an XDP program", error);
 }
 
-/* From here on what the container sends comes to this port. */
+/* From here on what the container sends comes to this port, through a NAPI that is new: an old one may
+ * sleep for as long as another switch has told it to. */
 static bool attach(struct zovn_veth *veth, char *problem) {
     const char *name = veth->interface.name;
-    int error = zovn_interface_refresh(&veth->interface);
+    int error = veth->interface.joins ? zovn_interface_join(&veth->interface, false) : 0;
     if (!error)
         error = zovn_program_attach(&veth->program, veth->interface.index);
     if (error == -EBUSY)
-        return say(problem, name, "it has an XDP program already; a running switch uses it");
+        return say(problem, name, IN_USE);
     if (error == -ERANGE)
         return say(problem, name, "the container's MTU is above 3498; lower that of both ends");
     if (error)
         return refuse(problem, name, "attach an XDP program", error);
-    error = zovn_interface_add_queue(&veth->interface);
+    error = zovn_interface_prepare(&veth->interface);
+    if (error == -EEXIST)
+        return say(problem, name,
+                   "it has a queue (tc qdisc) that the switch would bypass; remove it");
     return !error || refuse(problem, name, "add a queue (pfifo)", error);
 }
 
-/* The kernel polls until now. If the first frame has not come, it polls once more, for that one. */
+/* The kernel polls until now. If the first frame has not come, it polls once more, for that one. A
+ * container whose queue a killed switch left stopped goes on. */
 static bool own(struct zovn_veth *veth, char *problem) {
     int64_t napi = zovn_napi_find(&veth->control, veth->interface.index);
     if (napi == -E2BIG)
         return say(problem, veth->interface.name,
                    "it has several receive queues; make it with one (numrxqueues 1)");
     int error = napi > 0 ? 0 : napi < 0 ? (int)napi : -ENETDOWN;
+    if (!error)
+        zovn_napi_poll((uint32_t)napi);
     if (!error)
         error = zovn_napi_own(&veth->control, (uint32_t)napi, REST_NS);
     veth->napi = error ? 0 : (uint32_t)napi;
@@ -120,16 +134,28 @@ struct zovn_veth *zovn_veth_open(const char *interface, char *problem) {
     return NULL;
 }
 
-static void restore(const struct zovn_interface *interface) {
-    zovn_interface_remove_queue(interface);
-    zovn_interface_refresh(interface);
+/* Run a NAPI, which wakes the container's queue, and let the kernel empty the ring that this fills. */
+static void drain(uint32_t napi) {
+    zovn_napi_poll(napi);
+    nanosleep(&(struct timespec){.tv_nsec = SETTLE_NS}, NULL);
+}
+
+/* The kernel polls again, so that the ring is not full when this NAPI goes. */
+static void give_back(struct zovn_veth *veth) {
+    const struct zovn_interface *interface = &veth->interface;
+    if (veth->napi) {
+        zovn_napi_own(&veth->control, veth->napi, 0);
+        drain(veth->napi);
+    }
+    zovn_program_close(&veth->program);
+    zovn_interface_restore(interface);
+    zovn_interface_join(interface, interface->joins);
 }
 
 void zovn_veth_close(struct zovn_veth *veth) {
-    bool attached = veth->program.link >= 0;
+    if (veth->program.link >= 0 && !veth->port.fault)
+        give_back(veth);
     zovn_program_close(&veth->program);
-    if (attached && !veth->port.fault)
-        restore(&veth->interface);
     zovn_frames_close(&veth->frames);
     zovn_napi_close(&veth->control);
     if (veth->poller >= 0)
@@ -160,19 +186,40 @@ void zovn_veth_look(struct zovn_veth *veth) {
         learn_again(veth);
 }
 
-bool zovn_veth_release(const char *name, char *problem) {
-    struct zovn_interface interface;
+/* Only one program can be attached: whether this works says whether a switch runs. */
+static int try_attach(uint32_t interface) {
     struct zovn_program program;
-    if (!look_up(&interface, name, problem))
-        return false;
     int error = zovn_program_load(&program);
     if (!error)
-        error = zovn_program_attach(&program, interface.index);
+        error = zovn_program_attach(&program, interface);
     zovn_program_close(&program);
+    return error;
+}
+
+/* The killed switch's NAPI, or the lack of one, may have left the container's queue stopped. */
+static void wake(const struct zovn_napi_control *control, const struct zovn_interface *interface) {
+    zovn_interface_join(interface, false);
+    zovn_interface_join(interface, true);
+    int64_t napi = zovn_napi_find(control, interface->index);
+    if (napi > 0)
+        drain((uint32_t)napi);
+    zovn_interface_join(interface, interface->joins);
+}
+
+bool zovn_veth_release(const char *name, char *problem) {
+    struct zovn_interface interface;
+    struct zovn_napi_control control;
+    if (!look_up(&interface, name, problem))
+        return false;
+    int error = try_attach(interface.index);
     if (error == -EBUSY)
-        return say(problem, name, "a running switch uses it; stop that first");
+        return say(problem, name, IN_USE);
+    if (!error)
+        error = zovn_napi_open(&control);
     if (error)
-        return refuse(problem, name, "see whether a switch uses it", error);
-    restore(&interface);
+        return refuse(problem, name, "release it", error);
+    zovn_interface_restore(&interface);
+    wake(&control, &interface);
+    zovn_napi_close(&control);
     return true;
 }
