@@ -138,6 +138,23 @@ def reaches_the_host(number: int) -> bool:
         return got.recv(10) == b"x"
 
 
+def release(*numbers: int) -> None:
+    """Undo what a killed switch left."""
+    ports = [port(number) for number in numbers]
+    run("nsenter", f"--net={namespaces.path(HOST)}", str(SWITCH), "-r", *ports)
+
+
+def test_a_killed_switch_is_followed_by_another() -> None:
+    with host(1, 2), sink(2) as into, switch(1, 2) as running, floods([(1, 2)] * 4) as flooding:
+        eventually(lambda: into.received > 1000)
+        running.kill()
+        all_sleep(flooding)
+        with switch(1, 2) as second:
+            enough = into.received + 1000
+            eventually(lambda: into.received > enough)
+            assert second.end()[f"{port(1)}.state"] == "runs"
+
+
 @pytest.mark.parametrize("joins", [False, True])
 @pytest.mark.parametrize("killed", [False, True])
 def test_settings_are_restored(joins: bool, killed: bool) -> None:
@@ -149,10 +166,9 @@ def test_settings_are_restored(joins: bool, killed: bool) -> None:
             assert state_of_host(1) != before
             if killed:
                 running.kill()
+                release(1, 2)
             else:
                 running.end()
-        if killed:
-            run("nsenter", f"--net={namespaces.path(HOST)}", str(SWITCH), "-r", port(1), port(2))
         assert state_of_host(1) == before
         run("ip", "-n", HOST, "address", "add", "10.77.0.254/24", "dev", port(1))
         assert reaches_the_host(1)

@@ -15,8 +15,8 @@
 
 #include "veth/netlink.h"
 
-/* Handles of the port's queue: 7a76: and 7a77: */
-enum { SEGMENTATION_WAS_OFF = 0x7a760000, SEGMENTATION_WAS_ON = 0x7a770000 };
+/* Handles of the port's queue, 7a70: to 7a73:, say which offloads were on. */
+enum { HANDLE = 0x7a700000, SEGMENTED = 0x10000, JOINED = 0x20000, NO_QUEUE = -1 };
 
 static int control(const struct zovn_interface *interface, unsigned long call,
                    struct ifreq *request) {
@@ -34,16 +34,10 @@ static int ethtool(const struct zovn_interface *interface, void *command) {
     return control(interface, SIOCETHTOOL, &request);
 }
 
-static int look_up_kind(struct zovn_interface *interface) {
+static int check_kind(const struct zovn_interface *interface) {
     struct ethtool_drvinfo driver = {.cmd = ETHTOOL_GDRVINFO};
-    struct ethtool_value joins = {.cmd = ETHTOOL_GGRO};
     int error = ethtool(interface, &driver);
-    if (!error && strcmp(driver.driver, "veth") != 0)
-        error = -ENOTSUP;
-    if (!error)
-        error = ethtool(interface, &joins);
-    interface->joins = joins.data;
-    return error;
+    return error ? error : strcmp(driver.driver, "veth") != 0 ? -ENOTSUP : 0;
 }
 
 int zovn_interface_look_up(struct zovn_interface *interface, const char *name) {
@@ -57,7 +51,7 @@ int zovn_interface_look_up(struct zovn_interface *interface, const char *name) {
     if (!error)
         error = control(interface, SIOCGIFFLAGS, &request);
     interface->up = request.ifr_flags & IFF_UP;
-    return error ? error : look_up_kind(interface);
+    return error ? error : check_kind(interface);
 }
 
 int zovn_interface_join(const struct zovn_interface *interface, bool joins) {
@@ -86,31 +80,41 @@ static int ask_queue(const struct zovn_interface *interface, uint16_t type, uint
     return error;
 }
 
-static bool has_queue(const struct zovn_interface *interface, uint32_t handle) {
-    return !ask_queue(interface, RTM_GETQDISC, 0, handle);
+/* Return which offloads the port's queue says were on, or NO_QUEUE. */
+static int find_queue(const struct zovn_interface *interface) {
+    for (int were_on = 0; were_on <= (SEGMENTED | JOINED); were_on += SEGMENTED)
+        if (!ask_queue(interface, RTM_GETQDISC, 0, HANDLE | (uint32_t)were_on))
+            return were_on;
+    return NO_QUEUE;
 }
 
 static int add_queue(const struct zovn_interface *interface) {
-    struct ethtool_value segmentation = {.cmd = ETHTOOL_GTSO};
-    int error = ethtool(interface, &segmentation);
+    struct ethtool_value segments = {.cmd = ETHTOOL_GTSO}, joins = {.cmd = ETHTOOL_GGRO};
+    int error = ethtool(interface, &segments);
+    if (!error)
+        error = ethtool(interface, &joins);
     if (error)
         return error;
-    return ask_queue(interface, RTM_NEWQDISC, NLM_F_CREATE | NLM_F_EXCL,
-                     segmentation.data ? SEGMENTATION_WAS_ON : SEGMENTATION_WAS_OFF);
+    uint32_t handle = HANDLE | (segments.data ? SEGMENTED : 0) | (joins.data ? JOINED : 0);
+    return ask_queue(interface, RTM_NEWQDISC, NLM_F_CREATE | NLM_F_EXCL, handle);
 }
 
 int zovn_interface_prepare(const struct zovn_interface *interface) {
-    int error = 0;
-    if (!has_queue(interface, SEGMENTATION_WAS_ON) && !has_queue(interface, SEGMENTATION_WAS_OFF))
-        error = add_queue(interface);
-    return error ? error : set_segmentation(interface, false);
+    int error = zovn_interface_is_prepared(interface) ? 0 : add_queue(interface);
+    if (!error)
+        error = set_segmentation(interface, false);
+    return error ? error : zovn_interface_join(interface, false);
+}
+
+bool zovn_interface_is_prepared(const struct zovn_interface *interface) {
+    return find_queue(interface) != NO_QUEUE;
 }
 
 void zovn_interface_restore(const struct zovn_interface *interface) {
-    if (has_queue(interface, SEGMENTATION_WAS_ON)) {
-        set_segmentation(interface, true);
-        ask_queue(interface, RTM_DELQDISC, 0, SEGMENTATION_WAS_ON);
-    } else {
-        ask_queue(interface, RTM_DELQDISC, 0, SEGMENTATION_WAS_OFF);
-    }
+    int were_on = find_queue(interface);
+    if (were_on == NO_QUEUE)
+        return;
+    set_segmentation(interface, were_on & SEGMENTED);
+    zovn_interface_join(interface, were_on & JOINED);
+    ask_queue(interface, RTM_DELQDISC, 0, HANDLE | (uint32_t)were_on);
 }

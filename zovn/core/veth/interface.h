@@ -11,22 +11,26 @@ struct zovn_interface {
     uint32_t index;
     uint32_t mtu;
     bool up;
-    bool joins; /* received segments (GRO): its NAPI exists without an XDP program */
 };
 
 /* Return 0 or a negative errno; -ENODEV: there is none; -ENOTSUP: it is no veth. */
 int zovn_interface_look_up(struct zovn_interface *interface, const char *name);
 
-/* Join received segments or not, which also makes or deletes its NAPI. Return 0 or a negative errno. */
+/* Join received segments (GRO) or not, which also makes or deletes its NAPI. Return 0 or a negative errno. */
 int zovn_interface_join(const struct zovn_interface *interface, bool joins);
 
-/* Prepare an interface: a queue, without which the kernel drops what meets a full ring instead of refusing
- * it; and no segmentation (TSO), with which what comes from here would not pass the container's ring at all.
- * The queue's handle says whether segmentation was on, so that it can be restored after a crash: it is
- * added before. Return 0 or a negative errno; -EEXIST: it has another queue. */
+/* Prepare an interface. It gets a queue, without which the kernel drops what meets a full ring instead
+ * of refusing it. It gets no segmentation (TSO), with which frames from here would bypass the container's ring; and
+ * no GRO, so that an XDP program brings a NAPI that is new: an old one may sleep for long.
+ *
+ * The queue's handle says what was on: it is added before, and so restoring works after a crash.
+ * Return 0 or a negative errno; -EEXIST: it has another queue. */
 int zovn_interface_prepare(const struct zovn_interface *interface);
 
-/* Undo that, as far as it was done. */
+/* Return whether that was done and not undone. */
+bool zovn_interface_is_prepared(const struct zovn_interface *interface);
+
+/* Undo that, if it was done. */
 void zovn_interface_restore(const struct zovn_interface *interface);
 
 #endif

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <linux/io_uring.h>
@@ -20,7 +21,7 @@ struct napi_settings {
     uint32_t reserved;
 };
 
-enum { WAIT_NS = 1000000 };
+enum { WAIT_NS = 1000000, SETTLE_NS = 5000000 };
 
 static int set(int ring, uint8_t operation, uint32_t parameter) {
     struct napi_settings settings = {
@@ -47,4 +48,9 @@ int zovn_napi_poll(uint32_t napi) {
         wait_for_nothing(ring);
     close(ring);
     return error;
+}
+
+void zovn_napi_drain(uint32_t napi) {
+    zovn_napi_poll(napi);
+    nanosleep(&(struct timespec){.tv_nsec = SETTLE_NS}, NULL);
 }

@@ -8,4 +8,7 @@
  * a run of a NAPI wakes it. Return 0 or a negative errno; -EINVAL: before Linux 6.13. */
 int zovn_napi_poll(uint32_t napi);
 
+/* The same; then wait a moment, so that the kernel takes what the container's queue sends now. */
+void zovn_napi_drain(uint32_t napi);
+
 #endif

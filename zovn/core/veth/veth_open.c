@@ -1,9 +1,6 @@
 /* Opens and closes what a port to a veth needs, and follows changes of the interface. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <linux/rtnetlink.h>
@@ -11,39 +8,19 @@
 #include "veth/napi_poll.h"
 #include "veth/netlink.h"
 #include "veth/poller.h"
+#include "veth/problem.h"
 #include "veth/veth_parts.h"
 #include "veth/veth_port.h"
 
-enum { SETTLE_NS = 5000000 };
 #define REST_NS UINT64_C(10000000000) /* then the kernel polls: this process has died or hangs */
 enum { MOST_MTU = 3498 };             /* the kernel runs XDP with less than a page */
 
-static const char IN_USE[] = "another program uses it (XDP); stop that first";
-
-static bool say(char *problem, const char *interface, const char *what) {
-    snprintf(problem, ZOVN_VETH_PROBLEM, "%s: %s", interface, what);
-    return false;
-}
-
-static bool refuse(char *problem, const char *interface, const char *what, int error) {
-    snprintf(problem, ZOVN_VETH_PROBLEM, "%s: cannot %s: %s", interface, what, strerror(-error));
-    return false;
-}
-
-static bool look_up(struct zovn_interface *interface, const char *name, char *problem) {
-    int error = zovn_interface_look_up(interface, name);
-    if (error == -ENODEV)
-        return say(problem, name, "there is no such interface in this network namespace");
-    if (error == -ENOTSUP)
-        return say(problem, name, "not a veth; name the host's end of one");
-    return !error || refuse(problem, name, "look it up", error);
-}
-
 static bool is_usable(const struct zovn_interface *interface, char *problem) {
     if (!interface->up)
-        return say(problem, interface->name, "it is down; set it up");
+        return zovn_problem_say(problem, interface->name, "it is down; set it up");
     if (interface->mtu > MOST_MTU)
-        return say(problem, interface->name, "its MTU is above 3498; lower that of both ends");
+        return zovn_problem_say(problem, interface->name,
+                                "its MTU is above 3498; lower that of both ends");
     return true;
 }
 
@@ -54,51 +31,57 @@ static bool open_frames(struct zovn_veth *veth, char *problem) {
     if (!error)
         error = zovn_frames_bind(&veth->frames, interface->index);
     if (error == -EBUSY)
-        return say(problem, interface->name, IN_USE);
+        return zovn_problem_say(problem, interface->name, ZOVN_IN_USE);
     if (error == -EAFNOSUPPORT)
-        return say(problem, interface->name, "the kernel has no AF_XDP (CONFIG_XDP_SOCKETS)");
-    return !error || refuse(problem, interface->name, "share frames with the kernel", error);
+        return zovn_problem_say(problem, interface->name,
+                                "the kernel has no AF_XDP (CONFIG_XDP_SOCKETS)");
+    return !error ||
+           zovn_problem_refuse(problem, interface->name, "share frames with the kernel", error);
 }
 
 static bool open_sockets(struct zovn_veth *veth, char *problem) {
     const char *name = veth->interface.name;
     veth->poller = zovn_poller_open(veth->interface.index);
     if (veth->poller < 0)
-        return refuse(problem, name, "poll it busily", veth->poller);
+        return zovn_problem_refuse(problem, name, "poll it busily", veth->poller);
     veth->changes = zovn_netlink_open(NETLINK_ROUTE, RTMGRP_LINK);
     if (veth->changes < 0)
-        return refuse(problem, name, "follow its changes", veth->changes);
+        return zovn_problem_refuse(problem, name, "follow its changes", veth->changes);
     int error = zovn_napi_open(&veth->control);
     if (error == -ENOENT)
-        return say(problem, name, "the kernel is too old; Linux 6.16 or newer is needed");
-    return !error || refuse(problem, name, "control its NAPI", error);
+        return zovn_problem_say(problem, name,
+                                "the kernel is too old; Linux 6.16 or newer is needed");
+    return !error || zovn_problem_refuse(problem, name, "control its NAPI", error);
 }
 
 static bool open_program(struct zovn_veth *veth, char *problem) {
     int error = zovn_program_load(&veth->program);
     if (!error)
         error = zovn_program_redirect(&veth->program, veth->frames.receive);
-    return !error || refuse(problem, veth->interface.name, "load an XDP program", error);
+    return !error ||
+           zovn_problem_refuse(problem, veth->interface.name, "load an XDP program", error);
 }
 
-/* From here on what the container sends comes to this port, through a NAPI that is new: an old one may
- * sleep for as long as another switch has told it to. */
+static bool prepare(struct zovn_veth *veth, char *problem) {
+    int error = zovn_interface_prepare(&veth->interface);
+    veth->prepared = error != -EEXIST;
+    if (error == -EEXIST)
+        return zovn_problem_say(
+            problem, veth->interface.name,
+            "it has a queue (tc qdisc) that the switch would bypass; remove it");
+    return !error || zovn_problem_refuse(problem, veth->interface.name, "prepare it", error);
+}
+
+/* From here on what the container sends comes to this port. */
 static bool attach(struct zovn_veth *veth, char *problem) {
     const char *name = veth->interface.name;
-    int error = veth->interface.joins ? zovn_interface_join(&veth->interface, false) : 0;
-    if (!error)
-        error = zovn_program_attach(&veth->program, veth->interface.index);
+    int error = zovn_program_attach(&veth->program, veth->interface.index);
     if (error == -EBUSY)
-        return say(problem, name, IN_USE);
+        return zovn_problem_say(problem, name, ZOVN_IN_USE);
     if (error == -ERANGE)
-        return say(problem, name, "the container's MTU is above 3498; lower that of both ends");
-    if (error)
-        return refuse(problem, name, "attach an XDP program", error);
-    error = zovn_interface_prepare(&veth->interface);
-    if (error == -EEXIST)
-        return say(problem, name,
-                   "it has a queue (tc qdisc) that the switch would bypass; remove it");
-    return !error || refuse(problem, name, "add a queue (pfifo)", error);
+        return zovn_problem_say(problem, name,
+                                "the container's MTU is above 3498; lower that of both ends");
+    return !error || zovn_problem_refuse(problem, name, "attach an XDP program", error);
 }
 
 /* The kernel polls until now. If the first frame has not come, it polls once more, for that one. A
@@ -106,54 +89,47 @@ static bool attach(struct zovn_veth *veth, char *problem) {
 static bool own(struct zovn_veth *veth, char *problem) {
     int64_t napi = zovn_napi_find(&veth->control, veth->interface.index);
     if (napi == -E2BIG)
-        return say(problem, veth->interface.name,
-                   "it has several receive queues; make it with one (numrxqueues 1)");
+        return zovn_problem_say(problem, veth->interface.name,
+                                "it has several receive queues; make it with one (numrxqueues 1)");
     int error = napi > 0 ? 0 : napi < 0 ? (int)napi : -ENETDOWN;
     if (!error)
-        zovn_napi_poll((uint32_t)napi);
-    if (!error)
         error = zovn_napi_own(&veth->control, (uint32_t)napi, REST_NS);
+    if (!error)
+        zovn_napi_poll((uint32_t)napi);
     veth->napi = error ? 0 : (uint32_t)napi;
-    return !error || refuse(problem, veth->interface.name, "own its NAPI", error);
+    return !error || zovn_problem_refuse(problem, veth->interface.name, "own its NAPI", error);
 }
 
 struct zovn_veth *zovn_veth_open(const char *interface, char *problem) {
     struct zovn_veth *veth = calloc(1, sizeof *veth);
     if (!veth) {
-        say(problem, interface, "no memory for the port");
+        zovn_problem_say(problem, interface, "no memory for the port");
         return NULL;
     }
     veth->poller = veth->changes = veth->control.netlink = -1;
     veth->frames.receive = veth->frames.send = -1;
     zovn_program_init(&veth->program);
-    if (look_up(&veth->interface, interface, problem) && is_usable(&veth->interface, problem) &&
-        open_frames(veth, problem) && open_sockets(veth, problem) && open_program(veth, problem) &&
+    if (zovn_problem_look_up(&veth->interface, interface, problem) &&
+        is_usable(&veth->interface, problem) && open_frames(veth, problem) &&
+        open_sockets(veth, problem) && open_program(veth, problem) && prepare(veth, problem) &&
         attach(veth, problem) && own(veth, problem))
         return veth;
     zovn_veth_close(veth);
     return NULL;
 }
 
-/* Run a NAPI, which wakes the container's queue, and let the kernel empty the ring that this fills. */
-static void drain(uint32_t napi) {
-    zovn_napi_poll(napi);
-    nanosleep(&(struct timespec){.tv_nsec = SETTLE_NS}, NULL);
-}
-
 /* The kernel polls again, so that the ring is not full when this NAPI goes. */
 static void give_back(struct zovn_veth *veth) {
-    const struct zovn_interface *interface = &veth->interface;
     if (veth->napi) {
         zovn_napi_own(&veth->control, veth->napi, 0);
-        drain(veth->napi);
+        zovn_napi_drain(veth->napi);
     }
     zovn_program_close(&veth->program);
-    zovn_interface_restore(interface);
-    zovn_interface_join(interface, interface->joins);
+    zovn_interface_restore(&veth->interface);
 }
 
 void zovn_veth_close(struct zovn_veth *veth) {
-    if (veth->program.link >= 0 && !veth->port.fault)
+    if (veth->prepared && !veth->port.fault)
         give_back(veth);
     zovn_program_close(&veth->program);
     zovn_frames_close(&veth->frames);
@@ -184,42 +160,4 @@ void zovn_veth_look(struct zovn_veth *veth) {
         veth->port.fault = ZOVN_PEER_GONE;
     else if (napi > 0 && (uint32_t)napi != veth->napi)
         learn_again(veth);
-}
-
-/* Only one program can be attached: whether this works says whether a switch runs. */
-static int try_attach(uint32_t interface) {
-    struct zovn_program program;
-    int error = zovn_program_load(&program);
-    if (!error)
-        error = zovn_program_attach(&program, interface);
-    zovn_program_close(&program);
-    return error;
-}
-
-/* The killed switch's NAPI, or the lack of one, may have left the container's queue stopped. */
-static void wake(const struct zovn_napi_control *control, const struct zovn_interface *interface) {
-    zovn_interface_join(interface, false);
-    zovn_interface_join(interface, true);
-    int64_t napi = zovn_napi_find(control, interface->index);
-    if (napi > 0)
-        drain((uint32_t)napi);
-    zovn_interface_join(interface, interface->joins);
-}
-
-bool zovn_veth_release(const char *name, char *problem) {
-    struct zovn_interface interface;
-    struct zovn_napi_control control;
-    if (!look_up(&interface, name, problem))
-        return false;
-    int error = try_attach(interface.index);
-    if (error == -EBUSY)
-        return say(problem, name, IN_USE);
-    if (!error)
-        error = zovn_napi_open(&control);
-    if (error)
-        return refuse(problem, name, "release it", error);
-    zovn_interface_restore(&interface);
-    wake(&control, &interface);
-    zovn_napi_close(&control);
-    return true;
 }

@@ -18,7 +18,8 @@ struct zovn_veth {
     uint32_t most; /* bytes of a frame */
     uint32_t napi;
     int poller, changes; /* sockets: the NAPI's, and for messages about interfaces */
-    bool runs; /* the poller knows the NAPI */
+    bool prepared; /* the interface; closing restores it */
+    bool runs;     /* the poller knows the NAPI */
     uint32_t peeks;
 };
 
