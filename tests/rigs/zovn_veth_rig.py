@@ -1,4 +1,4 @@
-"""A host with a switch between veth interfaces, containers behind them, and what floods and counts."""
+"""A host with a switch between veth interfaces, containers behind them, floods and sinks."""
 
 import json
 import os
@@ -15,10 +15,10 @@ from typing import Any, Final
 
 import pytest
 from pyroute2 import Ethtool
+from rigs.zovn_rig import CORE, build
 from support.waiting import eventually
 
 from lab.system import namespaces
-from rigs.zovn_rig import CORE, build
 
 PREFIX: Final = f"zv{os.getpid()}"
 HOST: Final = f"{PREFIX}-host"
@@ -67,6 +67,16 @@ def set_offload(netns: str, interface: str, offload: str, *, on: bool) -> None:
     namespaces.inside(netns, apply)
 
 
+def set_receive_queues(netns: str, interface: str, count: int) -> None:
+    """Set how many receive queues of an interface are in use."""
+
+    def apply() -> None:
+        with Ethtool() as ethtool:
+            ethtool.set_channels(interface, {"rx_count": count})
+
+    namespaces.inside(netns, apply)
+
+
 def prepare(number: int) -> None:
     """Set up a container's end as docs/howto/zovn-veth.md says."""
     name = container(number)
@@ -79,7 +89,8 @@ def connect(number: int) -> None:
     """Make a container with an end of a veth, of which the other is the host's."""
     name = container(number)
     namespaces.create(name)
-    peer = ("peer", "name", "e0", "address", MAC.format(number), "netns", name)
+    queues = ("numtxqueues", "1")
+    peer = ("peer", "name", "e0", "address", MAC.format(number), *queues, "netns", name)
     run("ip", "-n", HOST, "link", "add", port(number), "type", "veth", *peer)
     run("ip", "-n", HOST, "link", "set", port(number), "up")
     run("ip", "-n", name, "address", "add", f"{address(number)}/24", "dev", "e0")

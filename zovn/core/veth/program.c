@@ -12,6 +12,8 @@
 
 #include "veth/instructions.h"
 
+enum { STORE_BYTES = 190 }; /* bpf_xdp_store_bytes, of Linux 5.18; headers may be older */
+
 /* What program and port share. */
 struct zovn_program_state {
     uint32_t first_sent;
@@ -96,7 +98,7 @@ static int make_code(int sockets, int state) {
         MOVE(R3, R7),
         ADD(R3, offsetof(struct zovn_program_state, headers)),
         SET(R4, ZOVN_LEARN_HEADERS),
-        CALL(BPF_FUNC_xdp_store_bytes),
+        CALL(STORE_BYTES),
         /* R2 is the first byte, R3 the length from IPv4 on */
         LOAD(BPF_W, R2, R6, offsetof(struct xdp_md, data)),
         LOAD(BPF_W, R3, R6, offsetof(struct xdp_md, data_end)),

@@ -89,8 +89,9 @@ static bool attach(struct zovn_veth *veth, char *problem) {
 static bool own(struct zovn_veth *veth, char *problem) {
     int64_t napi = zovn_napi_find(&veth->control, veth->interface.index);
     if (napi == -E2BIG)
-        return zovn_problem_say(problem, veth->interface.name,
-                                "it has several receive queues; make it with one (numrxqueues 1)");
+        return zovn_problem_say(
+            problem, veth->interface.name,
+            "it has several receive queues; set one (ethtool -L INTERFACE rx 1)");
     int error = napi > 0 ? 0 : napi < 0 ? (int)napi : -ENETDOWN;
     if (!error)
         error = zovn_napi_own(&veth->control, (uint32_t)napi, REST_NS);
