@@ -32,12 +32,14 @@ int zovn_poller_open(uint32_t interface) {
 }
 
 uint32_t zovn_poller_first(int poller, uint8_t *to, size_t room) {
-    ssize_t length = recv(poller, to, room, MSG_DONTWAIT);
+    ssize_t length = recv(poller, to, room, MSG_DONTWAIT | MSG_TRUNC);
+    if (length > (ssize_t)room)
+        return 1; /* cut off: no frame is that short, so it counts as malformed */
     return length > 0 ? (uint32_t)length : 0;
 }
 
-/* What is read, if anything, is a datagram that another host sent to this port. */
+/* There is nothing to read: after the first frame the program passes none. */
 void zovn_poller_run(int poller) {
-    uint8_t foreign[1];
-    recv(poller, foreign, sizeof foreign, MSG_DONTWAIT);
+    uint8_t nothing[1];
+    recv(poller, nothing, sizeof nothing, MSG_DONTWAIT);
 }
