@@ -228,7 +228,7 @@ def test_without_a_long_queue_the_loss_is_the_containers_own(limit: int) -> None
         check_counters(running.end())
 
 
-def test_check_sums_are_the_containers_own_work() -> None:
+def test_checksums_are_the_containers_own_work() -> None:
     with host(1, 2), switch(1, 2) as running, sink(2) as into, inside(1) as sender:
         for on in (True, False):
             set_offload(container(1), "e0", "tx-checksumming", on=on)

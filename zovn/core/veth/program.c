@@ -21,7 +21,7 @@ struct zovn_program_state {
 };
 
 /* A broadcast from 0.0.0.0, which no filter of source addresses refuses, to the port's UDP socket.
- * The program adds lengths and the check sum. */
+ * The program adds lengths and the checksum. */
 static const uint8_t HEADERS[ZOVN_LEARN_HEADERS] = {0xff,
                                                     0xff,
                                                     0xff,
@@ -65,8 +65,8 @@ static const uint8_t HEADERS[ZOVN_LEARN_HEADERS] = {0xff,
                                                     0,
                                                     0};
 
-/* Of these headers, without the length: 0x4500 + 0x4011 (the addresses' sum is 0 to a check sum). */
-enum { CHECK_SUM = 0xffff - 0x8511 };
+/* Of these headers, without the length: 0x4500 + 0x4011 (the addresses' sum is 0 to a checksum). */
+enum { CHECKSUM = 0xffff - 0x8511 };
 
 static int call(int command, union bpf_attr *attributes) {
     int result = (int)syscall(SYS_bpf, command, attributes, sizeof *attributes);
@@ -110,7 +110,7 @@ static int make_code(int sockets, int state) {
         MOVE(R4, R3),
         NETWORK_ORDER_16(R4),
         STORE(BPF_H, R2, R4, 16),
-        SET(R4, CHECK_SUM),
+        SET(R4, CHECKSUM),
         SUBTRACT(R4, R3),
         NETWORK_ORDER_16(R4),
         STORE(BPF_H, R2, R4, 24),
