@@ -17,7 +17,7 @@ REASONS: Final = (
     *("offload", "stopped", "removed"),
 )
 """Why frames are dropped, in the order of enum zovn_reason."""
-FAULTS: Final = ("sound", "avail_jump", "head_range", "head_twice")
+FAULTS: Final = ("sound", "avail_jump", "head_range", "head_twice", "peer_gone")
 """Why a port is stopped, in the order of enum zovn_fault."""
 
 _U8, _U16, _U32, _U64 = ctypes.c_uint8, ctypes.c_uint16, ctypes.c_uint32, ctypes.c_uint64

@@ -30,7 +30,8 @@ ZOVN: Final[Arrows] = {
     "forward": frozenset({"switch/settings.h", "switch/switch.h", "system"}),
     "vhost": frozenset({"forward", "ports", "rings", "system"}),
     "program": frozenset({"forward", "switch/settings.h", "system", "vhost"}),
-    "tools": frozenset({"forward", "ports", "switch/switch.h"}),
+    "veth": frozenset({"ports/port.h"}),
+    "tools": frozenset({"forward", "ports", "switch/switch.h", "veth"}),
 }
 SIMULATOR: Final[Arrows] = {"": frozenset()}
 CORES: Final = [

@@ -16,6 +16,7 @@ enum zovn_fault {
     ZOVN_AVAIL_JUMP = 1,   /* more is available than the ring has entries */
     ZOVN_HEAD_RANGE = 2,   /* a head is no index of a descriptor */
     ZOVN_HEAD_TWICE = 3,   /* a head is available that has not been given back */
+    ZOVN_PEER_GONE = 4, /* what connects to the peer was removed; of ports without such a ring */
 };
 
 struct zovn_split_ring {
