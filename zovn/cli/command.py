@@ -8,10 +8,15 @@ import typer
 
 from common.command import EXIT_FAILED, EXIT_UNREACHABLE, EXIT_USAGE, Codes
 from common.errors import XtcError
-from zovn.errors import SwitchAway, ZovnError
+from zovn.errors import CheckError, SwitchAway, ZovnError
 
 CODES: Codes = MappingProxyType(
-    {XtcError: EXIT_USAGE, ZovnError: EXIT_FAILED, SwitchAway: EXIT_UNREACHABLE}
+    {
+        XtcError: EXIT_USAGE,
+        ZovnError: EXIT_FAILED,
+        CheckError: EXIT_USAGE,
+        SwitchAway: EXIT_UNREACHABLE,
+    }
 )
 """The exit code of each kind of error; the most specific class counts, as with `except`."""
 

@@ -1,6 +1,7 @@
-"""zovn: the command line of the lossless switch."""
+"""zovn: the command line."""
 
 from common.command import command_line, report_errors
+from zovn.check.command import check
 from zovn.cli.command import CODES
 from zovn.cli.switch import app as switch_app
 
@@ -11,6 +12,7 @@ app = command_line(
     "3 no switch answers.",
 )
 app.add_typer(switch_app, name="switch")
+app.command()(check)
 
 
 def main() -> None:

@@ -55,7 +55,7 @@ def ends() -> Iterator[None]:
 
 
 def check(*options: str) -> tuple[int, dict[str, Any]]:
-    command = [sys.executable, "-m", "zovn.check", "--netns", NAME, "--json", *options]
+    command = [sys.executable, "-m", "zovn", "check", "--netns", NAME, "--json", *options]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode in {0, 1}, done.stderr
     return done.returncode, msgspec.json.decode(done.stdout)
@@ -181,7 +181,7 @@ def test_open_sockets_count_with_their_buffers() -> None:
 @pytest.mark.usefixtures("ends")
 def test_the_report_for_people_names_losses_and_commands() -> None:
     inside(SHAPED)
-    command = [sys.executable, "-m", "zovn.check", "--netns", NAME]
+    command = [sys.executable, "-m", "zovn", "check", "--netns", NAME]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "tbf has room for 9,000 bytes" in done.stdout
@@ -190,8 +190,8 @@ def test_the_report_for_people_names_losses_and_commands() -> None:
 
 
 def test_a_namespace_that_does_not_exist_is_wrong_usage() -> None:
-    command = [sys.executable, "-m", "zovn.check", "--netns", f"{NAME}none"]
+    command = [sys.executable, "-m", "zovn", "check", "--netns", f"{NAME}none"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"zovn check: {NAME}none: ")
+    assert done.stderr.startswith(f"zovn: {NAME}none: ")
     assert not Path(namespaces.path(f"{NAME}none")).exists()
