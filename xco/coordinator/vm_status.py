@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from time import sleep
 from typing import Final
 
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -70,7 +71,7 @@ def unseen(interfaces: Iterable[str]) -> frozenset[str]:
     """
     before = {name: count for name in interfaces if (count := _entered(name)) > 0}
     if before:
-        time.sleep(WATCH_S)
+        sleep(WATCH_S)
     return frozenset(
         name for name, count in before.items() if _entered(name) - count >= LEAST_BYTES
     )

@@ -3,11 +3,14 @@
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from xco.ports.gnmi_library import gnmi_pb2_grpc, grpc
 from xco.ports.gnmi_queue import Answer, Waiting
 from xco.ports.gnmi_samples import Arrival
+
+_END_S: Final = 5.0
+"""Within this a cancelled call ends, also on a busy machine."""
 
 
 class Updates:
@@ -20,7 +23,8 @@ class Updates:
         self._taken_ns = time.monotonic_ns()
         stub = gnmi_pb2_grpc.gNMIStub(channel)
         self._call = stub.Subscribe(self._requests(request), metadata=metadata)
-        threading.Thread(target=self._take, daemon=True, name="gnmi").start()
+        self._thread = threading.Thread(target=self._take, daemon=True, name="gnmi")
+        self._thread.start()
 
     def next(self, timeout_ns: int) -> Answer | None:
         """Return the next answer; None: there is none in time.
@@ -39,10 +43,11 @@ class Updates:
         return now_ns if self._waiting.is_empty() else self._taken_ns
 
     def close(self) -> None:
-        """Cancel the call; its thread ends by that."""
+        """Cancel the call, and wait for its thread to end by that: none may outlive the program."""
         self._closed.set()
         self._call.cancel()
         self._waiting.close()
+        self._thread.join(_END_S)
 
     def _requests(self, request: Any) -> Iterator[Any]:
         """Yield the request; then keep this side open, as targets end a stream otherwise."""

@@ -139,7 +139,7 @@ def test_a_vm_that_sends_and_is_not_counted_is_named(
         received(tmp_path, interface, 5000)
     monkeypatch.setattr(vm_status, "NET", tmp_path / "net")
     monkeypatch.setattr(
-        vm_status.time, "sleep", lambda _: received(tmp_path, "fifteen-letters", 5000 + grows)
+        vm_status, "sleep", lambda _: received(tmp_path, "fifteen-letters", 5000 + grows)
     )
     said = host("coordinator", "status")
     assert ("not seen at the gates" in said) == unseen
