@@ -22,6 +22,8 @@ from xco.topology.file import load_file
 
 ROOT = Path(__file__).parents[2]
 MASTER = bytes(range(32))
+ASKED_S = 100.0
+"""A command that has not ended by then hangs, also on a busy machine."""
 TOPOLOGY = """
 [switch.tor]
 [host.h1]
@@ -127,15 +129,23 @@ def command(file: Path, *words: str, namespace: str = "") -> list[str]:
 
 
 def ask(file: Path, *words: str, namespace: str = "") -> "subprocess.CompletedProcess[str]":
-    """Run a command until it ends."""
+    """Run a command until it ends; where it does not, its error has what each thread did."""
     asked = command(file, *words, namespace=namespace)
-    return subprocess.run(asked, capture_output=True, text=True, env=environment(), check=False)
+    with subprocess.Popen(
+        asked, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
+    ) as process:
+        try:
+            out, error = process.communicate(timeout=ASKED_S)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGABRT)
+            out, error = process.communicate()
+    return subprocess.CompletedProcess(asked, process.returncode, out, error)
 
 
 def environment() -> dict[str, str]:
     """Return the environment of a program of this project."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
-    return {**os.environ, "PYTHONPATH": path}
+    return {**os.environ, "PYTHONPATH": path, "PYTHONFAULTHANDLER": "1"}
 
 
 def write_files(folder: Path, controllers: str, ports: str) -> None:

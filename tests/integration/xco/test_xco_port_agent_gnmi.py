@@ -360,7 +360,9 @@ def test_an_untrusted_switch_is_named_in_log_and_check_and_delays_no_other(
             assert "renew the switch's certificate" in event["problem"]
             until(rising(there, TO_H1), "the other port")
             assert "has expired" in until(lambda: ours.ask("status").stdout, "status")
-        assert "has expired" in ask(tmp_path / "xco.toml", "check", "--json").stdout
+        checked = ask(tmp_path / "xco.toml", "check", "--json")
+        assert checked.returncode == 1, checked.stderr
+        assert "has expired" in checked.stdout
 
 
 def test_a_password_that_others_can_read_is_refused(tmp_path: Path) -> None:
