@@ -1,8 +1,9 @@
 """Sessions of vhost-user, message by message: what a front end may do, and what it must not."""
 
 import os
+import struct
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import pytest
 from support.waiting import eventually
@@ -172,7 +173,8 @@ def test_memory_that_cannot_be_mapped_ends_a_session_alone(
     reader, writer = os.pipe()
     a.files += [reader, writer]
     assert not a.share([reader, writer], turned=True)
-    a.state(SET_VRING_NUM, TRANSMIT, 16)
+    with suppress(OSError, struct.error):  # the session may have ended already
+        a.state(SET_VRING_NUM, TRANSMIT, 16)
     post(c, 4)
     assert sent(b, 1, 2, range(4)) == c.frames(4)
     a.close()
