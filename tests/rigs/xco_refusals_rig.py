@@ -27,7 +27,7 @@ TRIES = 4
 
 @dataclass
 class Peer:
-    """The receiver's coordinator, which says what it is told to say."""
+    """The receiver's coordinator, which sends the marks that a test sets."""
 
     socket: socket.socket
     config: CoordinatorConfig

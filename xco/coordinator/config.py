@@ -258,7 +258,7 @@ def _check_fallback(table: CoordinatorTable, topology: Topology, file: str) -> N
 
 
 def _check_vms(table: CoordinatorTable, vms: tuple[Vm, ...], file: str) -> None:
-    """Check that no VM is said to be behind the interface where the host's traffic leaves.
+    """Check that no VM names the interface where the host's traffic leaves.
 
     Raises:
         ConfigError: one is.

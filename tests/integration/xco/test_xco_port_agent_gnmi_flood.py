@@ -20,7 +20,7 @@ from xco.ports.reader import Counters
 
 WIDE_KB = 300
 SOON_S = 10.0
-"""More than a read takes on a busy machine, and less than for ever."""
+"""More than a read takes on a busy machine, so that a read that hangs fails."""
 
 
 @dataclass

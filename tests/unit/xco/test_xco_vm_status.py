@@ -1,4 +1,4 @@
-"""VMs with shares: what the loop is told of them, and what is shown of them."""
+"""VMs with shares: what the loop gets of them, and what status and metrics show."""
 
 import struct
 from pathlib import Path

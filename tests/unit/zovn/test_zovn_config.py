@@ -1,4 +1,4 @@
-"""The configuration of the switch: what it means, and what is said of mistakes in it."""
+"""The configuration of the switch: what it means, and the errors for mistakes in it."""
 
 import grp
 import os

@@ -1,4 +1,4 @@
-"""Where the compiled switch is looked for, and what is said when it is not there."""
+"""Where Python looks for the compiled switch, and the error when it is missing."""
 
 from pathlib import Path
 

@@ -47,8 +47,8 @@ struct {
     __type(value, struct xco_root);
 } root SEC(".maps");
 
-/* A refused packet is lost as on a link (TC_ACT_STOLEN): a local TCP that is told of the loss tries
- * again each 0.5 s, and soon has no attempt left. */
+/* A refused packet is lost as on a link (TC_ACT_STOLEN): a local TCP that notices the drop tries again
+ * each 0.5 s, and soon has no attempt left. */
 SEC("tc") int xco_classify(struct __sk_buff *skb) {
     __u32 zero = 0, queue = NO_QUEUE;
     /* only the host's own root can aim at a class (socket(7), SO_PRIORITY) */

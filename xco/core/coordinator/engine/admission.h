@@ -26,7 +26,7 @@ struct xco_admission_terms {
 // The state for one destination; zero at the start.
 struct xco_admission {
     struct xco_admission_heard heard;
-    double share; // of marked packets, smoothed a little: bursts are told apart
+    double share; // of marked packets, smoothed a little against bursts
     double mean; // the same over the ups and downs of rates that follow marks
     int64_t arrived_ns; // when packets last arrived there
     int64_t above_ns; // since when the share has been at the limit or above; 0: it is not
