@@ -10,6 +10,18 @@ from benchmarks.xco.gates.rig import HOST, PAYLOAD, RECEIVER, SENDER, Rig, Runni
 from lab.system import namespaces
 from xco.protocol.wire import Mode, Permit
 
+NETWORK = """
+[switch.s]
+[host.a]
+[host.b]
+[[link]]
+between = ["a", "s"]
+capacity = "1Gbps"
+[[link]]
+between = ["b", "s"]
+capacity = "1Gbps"
+"""
+"""A topology of two hosts."""
 WEIGHTS = """
 [vm.gold]
 interface = "gold0"

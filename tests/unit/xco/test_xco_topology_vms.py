@@ -3,22 +3,12 @@
 from pathlib import Path
 
 import pytest
+from xco_vms_rig import NETWORK
 
 from xco.errors import TopologyError
 from xco.topology.file import load_file
 from xco.topology.vms import Vm
 
-NETWORK = """
-[switch.s]
-[host.a]
-[host.b]
-[[link]]
-between = ["a", "s"]
-capacity = "1Gbps"
-[[link]]
-between = ["b", "s"]
-capacity = "1Gbps"
-"""
 GOLD = """
 [vm.gold]
 interface = "gold0"

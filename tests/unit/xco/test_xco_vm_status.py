@@ -7,6 +7,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from test_xco_cli import Shell
 from xco_statistics_rig import CORE, coordinator_names, write_statistics
+from xco_vms_rig import NETWORK
 
 from xco.cli.report import print_machine
 from xco.cli.status import StatusReader
@@ -14,17 +15,6 @@ from xco.coordinator import vm_status
 from xco.coordinator.config import CoordinatorConfig, checked, plain
 from xco.coordinator.status import Metrics, VmStatus, status
 
-TABLES = """
-[switch.s]
-[host.a]
-[host.b]
-[[link]]
-between = ["a", "s"]
-capacity = "1Gbps"
-[[link]]
-between = ["b", "s"]
-capacity = "1Gbps"
-"""
 VMS = """
 [vm.gold]
 interface = "gold0"
@@ -53,7 +43,7 @@ def configured(folder: Path, tables: str) -> CoordinatorConfig:
 
 @pytest.fixture
 def config(tmp_path: Path) -> CoordinatorConfig:
-    return configured(tmp_path, TABLES + VMS)
+    return configured(tmp_path, NETWORK + VMS)
 
 
 @pytest.fixture
@@ -94,7 +84,7 @@ def test_the_loop_is_told_of_each_vm(config: CoordinatorConfig) -> None:
 
 
 def test_without_vms_the_loop_is_told_nothing(tmp_path: Path) -> None:
-    assert "\nvm" not in plain(configured(tmp_path, TABLES))
+    assert "\nvm" not in plain(configured(tmp_path, NETWORK))
 
 
 def test_vms_that_are_here_are_shown(
@@ -113,11 +103,11 @@ def test_vms_that_are_here_are_shown(
 
 @pytest.mark.parametrize("now", ["", VMS.replace("weight = 3", "weight = 4")])
 def test_tables_that_wait_for_a_restart_are_named(host: Shell, tmp_path: Path, now: str) -> None:
-    config = configured(tmp_path, TABLES + VMS)
+    config = configured(tmp_path, NETWORK + VMS)
     publish(config)
     config.plain_file.write_text(plain(config))
     assert "restart" not in host("coordinator", "status")
-    configured(tmp_path, TABLES + now)
+    configured(tmp_path, NETWORK + now)
     publish(config)
     said = host("coordinator", "status")
     assert "problem: [vm] tables: restart xco-coordinator to change them\n" in said
@@ -134,7 +124,7 @@ def received(folder: Path, interface: str, count: int) -> None:
 def test_a_vm_that_sends_and_is_not_counted_is_named(
     host: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grows: int, unseen: bool
 ) -> None:
-    publish(configured(tmp_path, TABLES + VMS))
+    publish(configured(tmp_path, NETWORK + VMS))
     for interface in ("gold0", "fifteen-letters"):
         received(tmp_path, interface, 5000)
     monkeypatch.setattr(vm_status, "NET", tmp_path / "net")
