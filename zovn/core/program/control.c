@@ -11,9 +11,10 @@
 #include <unistd.h>
 
 #include "system/log.h"
+#include "system/notify.h"
 #include "system/socket.h"
 
-enum { LISTENER, SIGNALS, FIRST_CLIENT };
+enum { LISTENER, SIGNALS, WATCHDOG, FIRST_CLIENT };
 enum { BACKLOG = 128 };
 
 static const char *listen_at(struct zovn_control *control, int64_t group) {
@@ -32,6 +33,7 @@ const char *zovn_control_open(struct zovn_control *control, const char *path, in
                               struct zovn_ports *ports, int signals) {
     *control =
         (struct zovn_control){.ports = ports, .listener = -1, .signals = signals, .path = path};
+    control->watchdog = zovn_watchdog_open();
     for (uint32_t i = 0; i < ZOVN_CLIENTS; i++)
         control->clients[i].file = -1;
     const char *problem = zovn_socket_clear(path);
@@ -100,7 +102,16 @@ static bool hear(struct zovn_control *control, struct zovn_client *client) {
     return answer_lines(control, client);
 }
 
+/* The forwarding thread has to answer: this thread alone working helps nobody. */
+static void feed_watchdog(struct zovn_control *control) {
+    uint64_t missed;
+    zovn_forwarder_naps(control->ports->forwarder, &missed);
+    zovn_watchdog_feed(control->watchdog);
+}
+
 static bool serve(struct zovn_control *control, const struct pollfd *files) {
+    if (files[WATCHDOG].revents)
+        feed_watchdog(control);
     if (files[LISTENER].revents)
         take(control);
     for (uint32_t i = 0; i < ZOVN_CLIENTS; i++) {
@@ -116,6 +127,7 @@ void zovn_control_run(struct zovn_control *control) {
     do {
         files[LISTENER] = (struct pollfd){control->listener, POLLIN, 0};
         files[SIGNALS] = (struct pollfd){control->signals, POLLIN, 0};
+        files[WATCHDOG] = (struct pollfd){control->watchdog, POLLIN, 0};
         for (uint32_t i = 0; i < ZOVN_CLIENTS; i++)
             files[FIRST_CLIENT + i] = (struct pollfd){control->clients[i].file, POLLIN, 0};
         if (poll(files, FIRST_CLIENT + ZOVN_CLIENTS, -1) < 0 && errno != EINTR)
@@ -127,6 +139,8 @@ void zovn_control_close(struct zovn_control *control) {
     for (uint32_t i = 0; i < ZOVN_CLIENTS; i++)
         if (control->clients[i].file >= 0)
             hang_up(&control->clients[i]);
+    if (control->watchdog >= 0)
+        close(control->watchdog);
     close(control->listener);
     unlink(control->path);
 }

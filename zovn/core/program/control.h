@@ -15,6 +15,7 @@ struct zovn_client {
 struct zovn_control {
     struct zovn_ports *ports;
     int listener, signals;
+    int watchdog; /* -1: none */
     const char *path;
     struct zovn_client clients[ZOVN_CLIENTS];
 };

@@ -12,6 +12,7 @@
 #include "program/config.h"
 #include "program/control.h"
 #include "system/log.h"
+#include "system/notify.h"
 #include "vhost/library.h"
 
 enum { DONE = 0, FAILED = 1, UNUSABLE = 2 };
@@ -52,9 +53,16 @@ static bool add_ports(struct zovn_ports *ports, struct zovn_config *config) {
     return true;
 }
 
+static uint32_t lossy_classes(const struct zovn_settings *settings) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < ZOVN_CLASSES; i++)
+        count += settings->classes[i].limit_bytes > 0;
+    return count;
+}
+
 static int serve(struct zovn_config *config, struct zovn_forwarder *forwarder, int signals) {
     static struct zovn_control control;
-    struct zovn_ports ports = {.forwarder = forwarder};
+    struct zovn_ports ports = {.forwarder = forwarder, .lossy = lossy_classes(&config->settings)};
     const char *problem =
         zovn_control_open(&control, config->control, config->control_group, &ports, signals);
     if (problem) {
@@ -64,8 +72,10 @@ static int serve(struct zovn_config *config, struct zovn_forwarder *forwarder, i
     bool started = add_ports(&ports, config);
     if (started) {
         zovn_say("forwarding between %u ports", ports.count);
+        zovn_notify("READY=1");
         zovn_control_run(&control);
     }
+    zovn_notify("STOPPING=1");
     zovn_ports_remove_all(&ports);
     zovn_control_close(&control);
     return started ? DONE : FAILED;

@@ -9,6 +9,7 @@
 
 struct zovn_ports {
     struct zovn_forwarder *forwarder;
+    uint32_t lossy; /* classes with a limit */
     uint32_t count;
     struct zovn_named {
         const struct zovn_kind *kind;

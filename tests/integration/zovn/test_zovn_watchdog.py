@@ -1,0 +1,151 @@
+"""What a service manager hears of a switch: that it is ready, works, no longer works, and ends."""
+
+import ctypes
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from support.waiting import PATIENCE_S
+from zovn_switch_rig import RunningSwitch, build_guest, running_switch
+
+SEIZE, INTERRUPT, DETACH = 0x4206, 0x4207, 17
+"""ptrace(2): it stops one thread, where signals stop all of a process."""
+ALL_THREADS = 0x40000000
+"""waitpid(2), __WALL."""
+HALF_S = 0.2
+"""Time between two messages to the watchdog: half of its own."""
+
+
+class Manager:
+    """The service manager's end."""
+
+    def __init__(self, address: str) -> None:
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.bind(address)
+
+    def heard(self, patience_s: float = PATIENCE_S) -> str:
+        """Return the next message; empty if there is none for so long."""
+        self._socket.settimeout(patience_s)
+        try:
+            return self._socket.recv(1024).decode()
+        except TimeoutError:
+            return ""
+
+    def hear_until(self, wanted: str) -> None:
+        """Take messages to the one that is wanted; there must be one."""
+        while (message := self.heard()) != wanted:
+            assert message
+
+    def take_all(self) -> None:
+        """Take what has come already."""
+        self._socket.setblocking(False)
+        try:
+            while self._socket.recv(1024):
+                pass
+        except BlockingIOError:
+            return
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def in_a_folder(folder: Path) -> tuple[str, str]:
+    return str(folder / "notify"), str(folder / "notify")
+
+
+def in_no_folder(folder: Path) -> tuple[str, str]:
+    name = f"zovn-test-{folder.name}-{os.getpid()}"
+    return f"\0{name}", f"@{name}"
+
+
+@pytest.fixture(params=[in_a_folder, in_no_folder])
+def manager(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Manager]:
+    build_guest()
+    address_of: Callable[[Path], tuple[str, str]] = request.param
+    address, written = address_of(tmp_path)
+    monkeypatch.setenv("NOTIFY_SOCKET", written)
+    monkeypatch.delenv("WATCHDOG_PID", raising=False)
+    monkeypatch.setenv("WATCHDOG_USEC", str(round(2e6 * HALF_S)))
+    made = Manager(address)
+    yield made
+    made.close()
+
+
+def forwarding_thread(switch: RunningSwitch) -> int:
+    """Return the thread that has the program's name, and is not the first: DPDK names its own."""
+    first = switch.process.pid
+    tasks = Path(f"/proc/{first}/task")
+    named = [int(one.name) for one in tasks.iterdir() if "zovn" in (one / "comm").read_text()]
+    (found,) = set(named) - {first}
+    return found
+
+
+def ptrace(request: int, thread: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+    if libc.ptrace(request, thread, None, None) < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+@contextmanager
+def stopped(thread: int) -> Iterator[None]:
+    """Stop one thread of a process, and no other."""
+    ptrace(SEIZE, thread)
+    try:
+        ptrace(INTERRUPT, thread)
+        os.waitpid(thread, ALL_THREADS)
+        yield
+    finally:
+        ptrace(DETACH, thread)
+
+
+def test_it_is_ready_when_its_ports_are_there_and_says_when_it_ends(manager: Manager) -> None:
+    with running_switch(names="ab") as switch:
+        assert manager.heard() == "READY=1"
+        assert Path(switch.socket("b")).exists()
+        manager.hear_until("WATCHDOG=1")
+        assert switch.end() == 0
+        manager.hear_until("STOPPING=1")
+
+
+def test_the_watchdog_hears_nothing_while_the_forwarding_thread_alone_stands_still(
+    manager: Manager,
+) -> None:
+    with running_switch(names="a") as switch:
+        manager.hear_until("WATCHDOG=1")
+        with stopped(forwarding_thread(switch)):
+            manager.take_all()
+            assert manager.heard(5 * HALF_S) == ""
+        assert manager.heard() == "WATCHDOG=1"
+
+
+def test_the_watchdog_hears_nothing_while_the_switch_is_stopped(manager: Manager) -> None:
+    with running_switch(names="a") as switch:
+        manager.hear_until("WATCHDOG=1")
+        switch.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, switch.process.pid, os.WSTOPPED)
+        manager.take_all()
+        assert manager.heard(5 * HALF_S) == ""
+        switch.process.send_signal(signal.SIGCONT)
+        assert manager.heard() == "WATCHDOG=1"
+
+
+def test_the_watchdog_of_another_process_is_not_fed(
+    manager: Manager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WATCHDOG_PID", str(os.getpid()))
+    with running_switch(names="a"):
+        manager.hear_until("READY=1")
+        assert manager.heard(5 * HALF_S) == ""
+
+
+def test_a_port_that_cannot_be_added_is_not_ready(manager: Manager) -> None:
+    with pytest.raises(AssertionError), running_switch(names="a", each=[{"socket": "/no/where"}]):
+        pass
+    assert manager.heard() == "STOPPING=1"
