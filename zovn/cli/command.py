@@ -9,6 +9,7 @@ import typer
 from common.command import EXIT_FAILED, EXIT_UNREACHABLE, EXIT_USAGE, Codes
 from common.errors import XtcError
 from zovn.errors import CheckError, SwitchAway, ZovnError
+from zovn.switch.config import DEFAULT_CONTROL
 
 CODES: Codes = MappingProxyType(
     {
@@ -19,6 +20,8 @@ CODES: Codes = MappingProxyType(
     }
 )
 """The exit code of each kind of error; the most specific class counts, as with `except`."""
+
+CONTROL = Path(DEFAULT_CONTROL)
 
 Control = Annotated[
     Path, typer.Option("--control", envvar="ZOVN_CONTROL", help="Control socket of the switch.")

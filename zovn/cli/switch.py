@@ -7,11 +7,12 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from common.output import fitting_console, print_json
-from zovn.cli.command import Control, Json
+from common.output import print_json
+from zovn.cli.command import CONTROL, Control, Json
+from zovn.cli.tables import peer, show, table_of
+from zovn.cli.top import top
 from zovn.switch import control, shell
 from zovn.switch.config import (
-    DEFAULT_CONTROL,
     DEFAULT_PATH,
     checked,
     load_config,
@@ -19,11 +20,10 @@ from zovn.switch.config import (
 )
 from zovn.switch.control import PortReport
 
-CONTROL = Path(DEFAULT_CONTROL)
-
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The switch of this host.")
 port_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Ports of a running one.")
 app.add_typer(port_app, name="port")
+app.command()(top)
 
 ConfigFile = Annotated[Path, typer.Argument(envvar="ZOVN_CONFIG", help="The settings.")]
 Name = Annotated[str, typer.Argument(help="Name of the port.")]
@@ -52,7 +52,7 @@ def status(socket: Control = CONTROL, json: Json = False) -> None:
     if json:
         print_json(report)
     else:
-        _show(_counted(report.ports))
+        show(_counted(report.ports))
 
 
 @port_app.command("list")
@@ -62,7 +62,7 @@ def list_ports(socket: Control = CONTROL, json: Json = False) -> None:
     if json:
         print_json(ports)
     else:
-        _show(_listed(ports))
+        show(_listed(ports))
 
 
 @port_app.command()
@@ -110,41 +110,22 @@ def remove(name: Name, socket: Control = CONTROL) -> None:
     control.remove(socket, name)
 
 
-def _table(headings: Iterable[str], left: int) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for number, heading in enumerate(headings):
-        table.add_column(heading, justify="left" if number < left else "right")
-    return table
-
-
-def _show(table: Table) -> None:
-    fitting_console().print(table)
-
-
 def _listed(ports: Iterable[PortReport]) -> Table:
-    table = _table(("port", "kind", "guest", "vlan", "tagged", "class", "socket"), 7)
+    table = table_of(("port", "kind", "guest", "vlan", "tagged", "class", "socket"), 7)
     for port in ports:
         vlans = ",".join(port.tagged) or "-"
         row = (str(port.vlan or "-"), vlans, str(port.class_), port.path)
-        table.add_row(port.name, port.kind, _guest(port), *row)
+        table.add_row(port.name, port.kind, peer(port), *row)
     return table
 
 
 def _counted(ports: Iterable[PortReport]) -> Table:
     shown = ("in", "out", "held", "parked", "waiting")
-    table = _table(("port", "guest", *shown, "blocked ms", "stalls", "dropped"), 2)
+    table = table_of(("port", "guest", *shown, "blocked ms", "stalls", "dropped"), 2)
     for port in ports:
         counts = [str(port.counters[key]) for key in shown]
         blocked = str(port.counters["blocked_ns"] // 1_000_000)
         dropped = ", ".join(f"{count} {key}" for key, count in port.drops.items() if count) or "0"
         stalls = str(port.counters["stalls"])
-        table.add_row(port.name, _guest(port), *counts, blocked, stalls, dropped)
+        table.add_row(port.name, peer(port), *counts, blocked, stalls, dropped)
     return table
-
-
-def _guest(port: PortReport) -> str:
-    if port.fault != "none":
-        return f"stopped: {port.fault}"
-    if port.stall:
-        return "stalled"
-    return "attached" if port.attached else "-"

@@ -48,6 +48,8 @@ class SwitchReport(msgspec.Struct, frozen=True, kw_only=True):
     """How many times the forwarding thread slept."""
     missed: int
     """How many sleeps ended late, by their bound."""
+    lossy: int
+    """Classes with a limit: only their frames can be dropped for congestion."""
     ports: tuple[PortReport, ...]
 
 
@@ -86,9 +88,8 @@ def status(control: Path) -> SwitchReport:
     """
     first, *rest = ask(control, "status")
     own = _words(first)
-    return SwitchReport(
-        naps=int(own["naps"]), missed=int(own["missed"]), ports=tuple(map(_port, rest))
-    )
+    numbers = {key: int(own[key]) for key in ("naps", "missed", "lossy")}
+    return SwitchReport(**numbers, ports=tuple(map(_port, rest)))
 
 
 def ask(control: Path, line: str) -> list[str]:

@@ -51,6 +51,25 @@ def test_the_state_is_shown(switch: RunningSwitch) -> None:
     assert report["ports"][0]["counters"]["in"] == report["ports"][0]["drops"]["congestion"] == 0
 
 
+def test_rates_are_shown_once_and_as_json(switch: RunningSwitch) -> None:
+    once = ("top", "--once", "--every", "0.2")
+    heading, *rows = zovn(*once, switch=switch).stdout.splitlines()
+    assert heading.split()[:4] == ["port", "guest", "in/s", "out/s"]
+    assert [row.split()[0] for row in rows] == ["a", "b"]
+    (line,) = zovn(*once, "--json", switch=switch).stdout.splitlines()
+    found = json.loads(line)
+    assert found["seconds"] >= 0.2
+    assert found["naps_per_s"] > 0  # it sleeps for 100 ms at most
+    row = found["ports"][1]
+    assert (row["name"], row["attached"], row["in_per_s"], row["held"]) == ("b", False, 0, 0)
+    assert "port" not in row
+
+
+def test_rates_end_with_the_switch(tmp_path: Path) -> None:
+    done = zovn("top", "--control", str(tmp_path / "none"))
+    assert (done.returncode, done.stdout) == (3, "")
+
+
 def test_what_the_switch_refuses_is_a_failure(switch: RunningSwitch) -> None:
     done = zovn("port", "remove", "x", switch=switch)
     assert (done.returncode, done.stdout) == (1, "")
