@@ -3,6 +3,7 @@
 from common.command import command_line, report_errors
 from zovn.check.command import check
 from zovn.cli.command import CODES
+from zovn.cli.exporter import exporter
 from zovn.cli.switch import app as switch_app
 
 app = command_line(
@@ -13,6 +14,7 @@ app = command_line(
 )
 app.add_typer(switch_app, name="switch")
 app.command()(check)
+app.command()(exporter)
 
 
 def main() -> None:

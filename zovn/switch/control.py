@@ -80,26 +80,26 @@ def ports(control: Path) -> tuple[PortReport, ...]:
     return tuple(map(_port, ask(control, "list")))
 
 
-def status(control: Path) -> SwitchReport:
+def status(control: Path, patience_s: float = PATIENCE_S) -> SwitchReport:
     """Return the state of the switch and of all ports.
 
     Raises:
-        SwitchAway: no switch answers.
+        SwitchAway: no switch answers, or not for so long.
     """
-    first, *rest = ask(control, "status")
+    first, *rest = ask(control, "status", patience_s)
     own = _words(first)
     numbers = {key: int(own[key]) for key in ("naps", "missed", "lossy")}
     return SwitchReport(**numbers, ports=tuple(map(_port, rest)))
 
 
-def ask(control: Path, line: str) -> list[str]:
+def ask(control: Path, line: str, patience_s: float = PATIENCE_S) -> list[str]:
     """Send a line; return the lines of the answer.
 
     Raises:
         SwitchAway, SwitchError: no switch answers, or it refuses.
     """
     try:
-        text = _answered(control, line)
+        text = _answered(control, line, patience_s)
     except OSError as error:
         raise _away(control, error.strerror or "no answer") from error
     *lines, last = text.splitlines() or [""]
@@ -110,10 +110,10 @@ def ask(control: Path, line: str) -> list[str]:
     raise _away(control, "the answer is incomplete")
 
 
-def _answered(control: Path, line: str) -> str:
+def _answered(control: Path, line: str, patience_s: float) -> str:
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(str(control))  # with a timeout it would fail where others queue before it
-        client.settimeout(PATIENCE_S)
+        client.settimeout(patience_s)
         client.sendall(f"{line}\n".encode())
         with suppress(OSError):  # it may have ended already
             client.shutdown(socket.SHUT_WR)
