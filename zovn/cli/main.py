@@ -5,6 +5,7 @@ from zovn.check.command import check
 from zovn.cli.command import CODES
 from zovn.cli.exporter import exporter
 from zovn.cli.switch import app as switch_app
+from zovn.simulate.cli import simulate
 
 app = command_line(
     "zovn",
@@ -15,6 +16,7 @@ app = command_line(
 app.add_typer(switch_app, name="switch")
 app.command()(check)
 app.command()(exporter)
+app.command()(simulate)
 
 
 def main() -> None:

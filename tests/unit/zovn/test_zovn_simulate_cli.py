@@ -11,7 +11,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from common.command import exit_code
 from common.errors import ConfigError, XtcError
+from zovn.cli.command import CODES
+from zovn.cli.main import app as zovn
 from zovn.simulate.cli import simulate
 from zovn.simulate.engine import VARIABLE, run
 from zovn.simulate.errors import EngineError
@@ -177,3 +180,12 @@ def test_the_reference_explains_every_option_with_its_default() -> None:
     for name, default in options.items():
         if isinstance(default, str) or (isinstance(default, int) and default > 1):
             assert str(default) in shown[name].replace(",", "")
+
+
+def test_it_is_a_command_of_zovn_with_its_exit_codes(monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome = CliRunner().invoke(zovn, ["simulate", "--queries", "1", "--mode", "ZZ", "--json"])
+    assert [one["mode"] for one in json.loads(outcome.stdout)] == ["ZZ"]
+    monkeypatch.setenv(VARIABLE, "/no/engine")
+    outcome = CliRunner().invoke(zovn, ["simulate", "--queries", "1"])
+    assert isinstance(outcome.exception, EngineError)
+    assert exit_code(outcome.exception, CODES) == 1
