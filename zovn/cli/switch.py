@@ -2,16 +2,17 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
 
 from common.output import print_json
+from common.toml_tables import read_text
 from zovn.cli.command import CONTROL, Control, Json
 from zovn.cli.tables import peer, show, table_of
 from zovn.cli.top import top
-from zovn.switch import control, shell
+from zovn.switch import control, saved, shell
 from zovn.switch.config import (
     DEFAULT_PATH,
     checked,
@@ -27,6 +28,10 @@ app.command()(top)
 
 ConfigFile = Annotated[Path, typer.Argument(envvar="ZOVN_CONFIG", help="The settings.")]
 Name = Annotated[str, typer.Argument(help="Name of the port.")]
+Save = Annotated[bool, typer.Option("--save", help="Change the settings as well.")]
+Saved = Annotated[
+    Path, typer.Option("--config", envvar="ZOVN_CONFIG", help="The settings that --save changes.")
+]
 
 
 @app.command()
@@ -86,28 +91,42 @@ def add(
     offloads: Annotated[
         bool, typer.Option("--offloads", help="Offer checksum and segmentation offloads.")
     ] = False,
+    save: Save = False,
+    file: Saved = DEFAULT_PATH,
     socket: Control = CONTROL,
 ) -> None:
-    """Add a port until the switch ends; write it into the settings to keep it."""
-    port: dict[str, Any] = {
-        "name": name,
-        "vlan": vlan,
-        "tagged": tagged or [],
-        "addresses": address or [],
-        "class": class_,
-        "trust": trust,
-        "offloads": offloads,
-    }
-    port |= {key: value for key, value in (("socket", path), ("group", group)) if value is not None}
+    """Add a port until the switch ends; with --save, it is there at the next start, too."""
+    port = saved.given(
+        name=name,
+        socket=path,
+        group=group,
+        vlan=vlan,
+        tagged=tuple(tagged or ()),
+        addresses=tuple(address or ()),
+        trust=trust,
+        offloads=offloads,
+        **{"class": class_},
+    )
     config = checked({"port": [port]}, "zovn switch port add")
+    text = saved.with_port(read_text(file), port, str(file)) if save else ""
     (table,) = config.table.port
     control.add(socket, port_words(table, config.groups))
+    if save:
+        saved.write(file, text)
 
 
 @port_app.command()
-def remove(name: Name, socket: Control = CONTROL) -> None:
+def remove(
+    name: Name,
+    save: Save = False,
+    file: Saved = DEFAULT_PATH,
+    socket: Control = CONTROL,
+) -> None:
     """Deliver what was taken from a port, within 100 ms; then disconnect its guest."""
+    text = saved.without_port(read_text(file), name, str(file)) if save else ""
     control.remove(socket, name)
+    if save:
+        saved.write(file, text)
 
 
 def _listed(ports: Iterable[PortReport]) -> Table:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,6 +42,42 @@ def test_ports_are_added_listed_and_removed(switch: RunningSwitch) -> None:
     assert control.ports(switch.config.control)[2].tagged == ("1-4094",)
     control.remove(switch.config.control, "vm")
     assert len(zovn("port", "list", switch=switch).stdout.splitlines()) == 3
+
+
+def test_a_port_that_is_saved_is_in_the_settings_and_one_that_is_refused_is_not(
+    switch: RunningSwitch, tmp_path: Path
+) -> None:
+    settings = tmp_path / "zovn.toml"
+    before = (switch.folder / "zovn.toml").read_text()
+    settings.write_text(before)
+    saving = ("--save", "--config", str(settings))
+    vm = ("vm", "--socket", switch.socket("vm"), "--vlan", "7")
+    assert zovn("port", "add", *vm, *saving, switch=switch).returncode == 0
+    added = f'\n[[switch.port]]\nname = "vm"\nsocket = "{switch.socket("vm")}"\nvlan = 7\n'
+    assert settings.read_text() == before + added
+    assert zovn("port", "add", *vm, *saving, switch=switch).returncode == 2
+    settings.write_text(before)
+    assert zovn("port", "add", *vm, *saving, switch=switch).returncode == 1  # it runs already
+    assert settings.read_text() == before
+    settings.write_text(before + added)
+    assert zovn("port", "remove", "vm", *saving, switch=switch).returncode == 0
+    assert settings.read_text() == before
+    assert len(control.ports(switch.config.control)) == 2
+
+
+def test_the_exporter_serves_a_running_switch(switch: RunningSwitch) -> None:
+    words = ["exporter", "--listen", "127.0.0.1:0", "--control", str(switch.config.control)]
+    command = [sys.executable, "-m", "zovn", *words]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        url = process.stderr.readline().split()[-1]
+        with urllib.request.urlopen(url, timeout=60) as got:
+            said = got.read().decode()
+        process.terminate()
+        assert process.wait(60) == 0
+    assert "zovn_up 1.0" in said
+    assert "zovn_lossy_classes 0.0" in said
+    assert 'zovn_port_congestion_drops_total{port="a"} 0.0' in said
 
 
 def test_the_state_is_shown(switch: RunningSwitch) -> None:
