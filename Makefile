@@ -64,6 +64,7 @@ deb: .venv/.ready shield core
 	sh deploy/debian/build.sh
 	sh deploy/debian/build-policer.sh
 	sh deploy/debian/build-xco.sh
+	sh deploy/debian/build-zovn.sh
 
 man: .venv/.ready
 	$(BIN)/python -m deploy.manpages build/man

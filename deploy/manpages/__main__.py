@@ -13,6 +13,7 @@ from policer.cli.main import app as policer
 from xco.cli.lazy import load
 from xco.cli.main import app as xco
 from xtc.cli.main import app
+from zovn.cli.main import app as zovn
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "reference" / "configuration.md"
@@ -28,8 +29,9 @@ def main(directory: str) -> None:
     policers = commands.page(get_command(policer), date, commands.POLICER)
     (target / "policer.8").write_text(policers)
     (target / "xco.8").write_text(commands.page(load(get_command(xco)), date, commands.XCO))
+    (target / "zovn.8").write_text(commands.page(get_command(zovn), date, commands.ZOVN))
     (target / "xtc.toml.5").write_text(configuration.page(DOCUMENT.read_text(), date))
-    for one in (settings.POLICER, settings.XCO):
+    for one in (settings.POLICER, settings.XCO, settings.ZOVN):
         said = (ROOT / one.document).read_text()
         (target / f"{one.program}.toml.5").write_text(settings.page(one, said, date))
 

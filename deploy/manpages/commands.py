@@ -1,4 +1,4 @@
-"""xtc(8), policer(8) and xco(8), generated from the command lines."""
+"""xtc(8), policer(8), xco(8) and zovn(8), generated from the command lines."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -91,6 +91,27 @@ XCO = Program(
         "SIGHUP": "has the controller read settings and topology again",
     },
     see=(("xco.toml", 5), ("xtc", 8), ("policer", 8)),
+)
+ZOVN = Program(
+    name="zovn",
+    purpose="switch frames between guests and containers without loss",
+    files={
+        "/etc/xtc/zovn.toml": "the settings, see zovn.toml(5)",
+        "/run/zovn/control.sock": "takes the commands to a running switch",
+        "/run/zovn/NAME.sock": "where the front end of a port connects",
+        "/run/zovn/control.conf": "the settings as the compiled program reads them",
+    },
+    status={
+        "0": "done",
+        "1": "refused or failed; for `zovn check`: packets can be lost",
+        "2": "wrong usage or configuration",
+        "3": "no switch answers",
+    },
+    signals={
+        "SIGTERM, SIGINT": "ends the switch after what it took is delivered, within 100 ms for "
+        "each port; or the exporter",
+    },
+    see=(("zovn.toml", 5), ("xtc", 8)),
 )
 
 

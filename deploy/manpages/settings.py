@@ -1,4 +1,4 @@
-"""policer.toml(5) and xco.toml(5): keys from the structures, descriptions from the documents."""
+"""Man pages of settings: keys from the structures, descriptions from the documents."""
 
 import re
 from collections.abc import Mapping
@@ -15,6 +15,7 @@ from xco.controller.config import ControllerTable
 from xco.coordinator.config import CoordinatorTable
 from xco.ports.config import AgentTable
 from xco.ports.port_tables import TABLES as READERS
+from zovn.switch.config import ClassTable, PortTable, SwitchTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,16 @@ XCO: Final = Settings(
     },
     ("[weight]",),
 )
+ZOVN: Final = Settings(
+    "zovn",
+    "settings of zovn(8)",
+    "docs/howto/zovn.md",
+    {
+        "[switch]": SwitchTable,
+        "[switch.classes.N]": ClassTable,
+        "[[switch.port]]": PortTable,
+    },
+)
 
 
 def page(settings: Settings, document: str, date: str) -> str:
@@ -109,7 +120,7 @@ def keys(settings: Settings, table: str) -> list[str]:
 
 
 def _fields(settings: Settings, table: str) -> tuple[str, ...]:
-    return settings.tables[table].__struct_fields__
+    return settings.tables[table].__struct_encode_fields__
 
 
 def _told(document: str, table: str) -> str:
