@@ -1,10 +1,11 @@
 #!/bin/sh
-# Installs the three packages in a private Debian 12, uses, removes and purges them. As root; 2 min.
+# Installs the packages in a private Debian 12, uses, removes and purges them. As root; 2 min.
 set -eu
 cd "$(dirname "$0")/../.."
 DEB=$(readlink -f "${1:-$(ls dist/xtc_*.deb)}")
 POLICER=$(readlink -f "${2:-$(ls dist/xtc-policer_*.deb)}")
 XCO=$(readlink -f "${3:-$(ls dist/xco_*.deb)}")
+ZOVN=$(readlink -f "${4:-$(ls dist/zovn_*.deb)}")
 BASE=$PWD/build/debian
 
 if [ ! -d "$BASE" ]; then
@@ -14,7 +15,7 @@ if [ ! -d "$BASE" ]; then
 fi
 
 # The mounts end with this namespace; the installation is in memory.
-export DEB POLICER XCO BASE
+export DEB POLICER XCO ZOVN BASE
 exec unshare --mount sh -eu <<'INSIDE'
 mount -t tmpfs none /mnt
 mkdir /mnt/up /mnt/work /mnt/system
@@ -24,6 +25,7 @@ cp /etc/resolv.conf /mnt/system/etc/
 cp "$DEB" /mnt/system/xtc.deb
 cp "$POLICER" /mnt/system/policer.deb
 cp "$XCO" /mnt/system/xco.deb
+cp "$ZOVN" /mnt/system/zovn.deb
 in_it() { chroot /mnt/system env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 "$@"; }
 apt_get() { in_it env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 -y "$@"; }
 say() { echo "== $*"; }
@@ -92,6 +94,22 @@ test -e /mnt/system/etc/xtc/xco.toml
 test ! -e /mnt/system/usr/lib/xco
 apt_get purge xco >/dev/null
 test ! -e /mnt/system/etc/xtc/xco.toml
+
+say "zovn: install, look, remove, purge"
+apt_get install --no-install-recommends /zovn.deb >/dev/null
+in_it zovn --version
+in_it zovn switch check
+in_it zovn simulate --quick --mode ZZ
+in_it man zovn | grep -q 'zovn switch top'
+in_it man zovn.toml | grep -q limit_bytes
+in_it bash -ic '. /usr/share/bash-completion/bash_completion; _completion_loader zovn;
+    COMP_WORDS=(zovn exp) COMP_CWORD=1; _zovn_completion zovn; test "${COMPREPLY[0]}" = exporter' 2>/dev/null
+test ! -e /mnt/system/etc/systemd/system/multi-user.target.wants/zovn-switch.service
+apt_get remove zovn >/dev/null
+test -e /mnt/system/etc/xtc/zovn.toml
+test ! -e /mnt/system/usr/lib/zovn
+apt_get purge zovn >/dev/null
+test ! -e /mnt/system/etc/xtc/zovn.toml
 
 say "upgrade to the same, with a changed configuration"
 echo '# changed' >>/mnt/system/etc/xtc/xtc.toml

@@ -1,4 +1,4 @@
-"""The three Debian packages installed together in a copy of this system, used, removed, purged."""
+"""The Debian packages installed together in a copy of this system, used, removed, purged."""
 
 import json
 import os
@@ -16,7 +16,10 @@ from support.waiting import eventually
 pytest_plugins = ["package_fixtures"]
 
 TOOLS = ("dpkg", "dpkg-shlibdeps", "ip", "make", "nsenter", "setpriv", "strip", "tc", "unshare")
-NEEDED = ("adduser", "init-system-helpers", "libsodium-dev", "libsodium23", "python3")
+NEEDED = (
+    *("adduser", "init-system-helpers", "libsodium-dev", "libsodium23", "python3"),
+    *("libdpdk-dev", "librte-eal23", "librte-vhost23"),
+)
 """What the packages depend on or are built with, as Debian's packages."""
 MISSING = [tool for tool in TOOLS if shutil.which(tool) is None]
 pytestmark = [
@@ -25,12 +28,21 @@ pytestmark = [
     pytest.mark.skipif(bool(MISSING), reason=f"no {', '.join(MISSING)}"),
     pytest.mark.timeout(BUILT_S),
 ]
-BUILDS = {"xtc": "build.sh", "xtc-policer": "build-policer.sh", "xco": "build-xco.sh"}
+BUILDS = {
+    "xtc": "build.sh",
+    "xtc-policer": "build-policer.sh",
+    "xco": "build-xco.sh",
+    "zovn": "build-zovn.sh",
+}
 UNITS = (
     *("xtc.service", "xtc-policer.service"),
     *("xco-controller.service", "xco-coordinator.service", "xco-port-agent.service"),
+    *("zovn-switch.service", "zovn-exporter.service"),
 )
-PAGES = ("xtc.8", "xtc.toml.5", "policer.8", "policer.toml.5", "xco.8", "xco.toml.5")
+PAGES = (
+    *("xtc.8", "xtc.toml.5", "policer.8", "policer.toml.5", "xco.8", "xco.toml.5"),
+    *("zovn.8", "zovn.toml.5"),
+)
 BEGUN = "/root/begun"
 """A file that is as old as the copy."""
 SETTINGS = b"""
@@ -104,12 +116,13 @@ def unit_of(system: System, name: str) -> dict[str, str]:
 def started(system: System, name: str, *inside: str) -> AbstractContextManager[None]:
     """Run what a unit runs, in its directories and with its capabilities, until it is left."""
     unit = unit_of(system, f"{name}.service")
-    state, runtime = f"/var/lib/{unit['StateDirectory']}", f"/run/{unit['RuntimeDirectory']}"
-    system.said("install", "-d", "-m", unit["StateDirectoryMode"], state)
-    system.said("install", "-d", "-m", unit["RuntimeDirectoryMode"], runtime)
+    for kind, above in (("StateDirectory", "/var/lib"), ("RuntimeDirectory", "/run")):
+        if kind in unit:
+            place = f"{above}/{unit[kind]}"
+            system.said("install", "-d", "-m", unit[f"{kind}Mode"], place)
     names = unit["CapabilityBoundingSet"].lower().split()
-    kept = ",".join(f"+{each.removeprefix('cap_')}" for each in names)
-    bounds = ("setpriv", f"--bounding-set=-all,{kept}", "--no-new-privs")
+    kept = ",".join(["-all", *(f"+{each.removeprefix('cap_')}" for each in names)])
+    bounds = ("setpriv", f"--bounding-set={kept}", "--no-new-privs")
     return system.running(name, *inside, *bounds, *unit["ExecStart"].split())
 
 
@@ -117,7 +130,7 @@ def roots(system: System) -> str:
     return system.said("tc", "qdisc", "show", "dev", "e0", "root")
 
 
-@pytest.mark.parametrize("program", ["xtc", "policer", "xco"])
+@pytest.mark.parametrize("program", ["xtc", "policer", "xco", "zovn"])
 def test_each_program_runs_and_completes_its_commands(system: System, program: str) -> None:
     assert system.said(program, "--help").startswith(f"Usage: {program}")
     assert system.said(program, "--version").startswith(f"{program} ")
@@ -157,6 +170,22 @@ def test_controller_and_coordinator_run_with_what_their_units_leave_them(system:
         assert "7c01:" not in roots(system)
 
 
+def test_the_switch_and_its_exporter_run_with_what_their_units_leave_them(system: System) -> None:
+    settings = b'[switch]\n[[switch.port]]\nname = "vm1"\ngroup = "adm"\n'
+    system.write("/etc/xtc/zovn.toml", settings)
+    with started(system, "zovn-switch"):
+        eventually(lambda: system.run("zovn", "switch", "status").returncode == 0)
+        assert system.said("stat", "-c", "%G:%a", "/run/zovn/vm1.sock") == "adm:660\n"
+        with started(system, "zovn-exporter"):
+            eventually(lambda: 'zovn_port_attached{port="vm1"} 0.0' in metrics(system))
+    assert system.there("/run/zovn/control.sock", "/run/zovn/vm1.sock") == []
+
+
+def metrics(system: System) -> str:
+    code = "import urllib.request as r; print(r.urlopen('http://127.0.0.1:9171/metrics').read())"
+    return system.run("/usr/bin/python3", "-c", code).stdout.replace("\\n", "\n")
+
+
 def hosts_joined(system: System) -> int:
     done = system.run("xco", "controller", "status", "--json")
     if done.returncode != 0:
@@ -194,7 +223,19 @@ def test_a_purge_leaves_nothing_but_what_the_administrator_made(system: System) 
         system.said("dpkg", "--no-triggers", "--remove", name)
         system.said("dpkg", "--no-triggers", "--purge", name)
     places = ("/etc", "/usr", "/lib/systemd", "/var/lib/systemd", "/var/lib/dpkg/info", "/run")
-    names = ("-name", "*xco*", "-o", "-name", "*xtc*", "-o", "-name", "*policer*")
+    names = (
+        "-name",
+        "*xco*",
+        "-o",
+        "-name",
+        "*xtc*",
+        "-o",
+        "-name",
+        "*policer*",
+        "-o",
+        "-name",
+        "*zovn*",
+    )
     # What was written here alone: the real system's files are older.
     left = system.said(
         "find", *places, "(", *names, "-o", "-path", "*/xtc/*", ")", "-cnewer", BEGUN
