@@ -7,9 +7,12 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from pathlib import Path
 
 import pytest
+from booted_rig import booted
 from installed_rig import System
+from one_thread import stopped, threads_named, wait_for_end
 from package_rig import BUILT_S, Packages
 from support.waiting import eventually
 
@@ -179,6 +182,24 @@ def test_the_switch_and_its_exporter_run_with_what_their_units_leave_them(system
         with started(system, "zovn-exporter"):
             eventually(lambda: 'zovn_port_attached{port="vm1"} 0.0' in metrics(system))
     assert system.there("/run/zovn/control.sock", "/run/zovn/vm1.sock") == []
+
+
+@pytest.mark.external
+@pytest.mark.skipif(not Path("/usr/lib/systemd/systemd").exists(), reason="needs systemd")
+def test_systemd_starts_a_switch_again_if_its_forwarding_thread_alone_stands_still(
+    system: System,
+) -> None:
+    system.write("/etc/xtc/zovn.toml", b'[switch]\n[[switch.port]]\nname = "vm1"\n')
+    with booted(system, "zovn-switch.service") as manager:
+        started = manager.run("systemctl", "start", "zovn-switch")
+        assert started.returncode == 0, started.stderr
+        (thread,) = threads_named(manager.process("zovn-switch"), "zovn")
+        with stopped(thread):
+            wait_for_end(thread)
+        eventually(lambda: manager.shown("zovn-switch", "NRestarts") == "1")
+        eventually(lambda: manager.run("zovn", "switch", "status").returncode == 0)
+        assert manager.run("systemctl", "stop", "zovn-switch").returncode == 0
+        assert manager.shown("zovn-switch", "Result") == "success"
 
 
 def metrics(system: System) -> str:

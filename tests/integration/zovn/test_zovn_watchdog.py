@@ -1,21 +1,16 @@
 """What a service manager hears of a switch: that it is ready, works, no longer works, and ends."""
 
-import ctypes
 import os
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from one_thread import stopped, threads_named
 from support.waiting import PATIENCE_S
 from zovn_switch_rig import RunningSwitch, build_guest, running_switch
 
-SEIZE, INTERRUPT, DETACH = 0x4206, 0x4207, 17
-"""ptrace(2): it stops one thread, where signals stop all of a process."""
-ALL_THREADS = 0x40000000
-"""waitpid(2), __WALL."""
 HALF_S = 0.2
 """Time between two messages to the watchdog: half of its own."""
 
@@ -79,30 +74,8 @@ def manager(
 
 def forwarding_thread(switch: RunningSwitch) -> int:
     """Return the thread that has the program's name, and is not the first: DPDK names its own."""
-    first = switch.process.pid
-    tasks = Path(f"/proc/{first}/task")
-    named = [int(one.name) for one in tasks.iterdir() if "zovn" in (one / "comm").read_text()]
-    (found,) = set(named) - {first}
+    (found,) = threads_named(switch.process.pid, "zovn")
     return found
-
-
-def ptrace(request: int, thread: int) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
-    if libc.ptrace(request, thread, None, None) < 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-
-
-@contextmanager
-def stopped(thread: int) -> Iterator[None]:
-    """Stop one thread of a process, and no other."""
-    ptrace(SEIZE, thread)
-    try:
-        ptrace(INTERRUPT, thread)
-        os.waitpid(thread, ALL_THREADS)
-        yield
-    finally:
-        ptrace(DETACH, thread)
 
 
 def test_it_is_ready_when_its_ports_are_there_and_says_when_it_ends(manager: Manager) -> None:
