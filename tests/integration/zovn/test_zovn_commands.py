@@ -1,6 +1,8 @@
 """The command zovn with a running switch: words, JSON, exit codes."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import urllib.request
@@ -11,6 +13,7 @@ import pytest
 from zovn_switch_rig import RunningSwitch, build_guest, running_switch
 
 from zovn.core_files import program
+from zovn.errors import SwitchAway
 from zovn.switch import control
 
 
@@ -78,6 +81,23 @@ def test_the_exporter_serves_a_running_switch(switch: RunningSwitch) -> None:
     assert "zovn_up 1.0" in said
     assert "zovn_lossy_classes 0.0" in said
     assert 'zovn_port_congestion_drops_total{port="a"} 0.0' in said
+
+
+def test_a_switch_that_is_stopped_is_away_after_some_patience(switch: RunningSwitch) -> None:
+    switch.process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, switch.process.pid, os.WSTOPPED)
+    try:
+        with pytest.raises(SwitchAway, match="no answer"):
+            control.status(switch.config.control, 0.2)
+    finally:
+        switch.process.send_signal(signal.SIGCONT)
+    assert control.status(switch.config.control).lossy == 0
+
+
+def test_lossy_classes_are_counted() -> None:
+    classes = {"1": {"limit_bytes": 64000}, "3": {"weight": 2}}
+    with running_switch(names="a", classes=classes) as made:
+        assert made.report().lossy == 1
 
 
 def test_the_state_is_shown(switch: RunningSwitch) -> None:
