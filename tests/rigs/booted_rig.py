@@ -12,7 +12,7 @@ from support.waiting import PATIENCE_S, eventually
 
 BOOTED = """
 mkdir -p /run/groups /root/units
-mount -t cgroup2 none /run/groups
+mountpoint -q /run/groups || mount -t cgroup2 none /run/groups
 mkdir -p /run/groups/booted-$$
 echo $$ >/run/groups/booted-$$/cgroup.procs
 echo $$ >/run/booted.pid

@@ -15,6 +15,7 @@ from installed_rig import System
 from one_thread import stopped, threads_named, wait_for_end
 from package_rig import BUILT_S, Packages
 from support.waiting import eventually
+from zovn_veth_rig import SWITCH, require_lossless_veth
 
 pytest_plugins = ["package_fixtures"]
 
@@ -200,6 +201,51 @@ def test_systemd_starts_a_switch_again_if_its_forwarding_thread_alone_stands_sti
         eventually(lambda: manager.run("zovn", "switch", "status").returncode == 0)
         assert manager.run("systemctl", "stop", "zovn-switch").returncode == 0
         assert manager.shown("zovn-switch", "Result") == "success"
+
+
+CONTAINERS = """
+for n in 1 2; do
+    ip netns add c$n
+    ip link add h$n type veth peer name e0 netns c$n numtxqueues 1
+    ip link set h$n up
+    ip -n c$n address add 10.8.0.$n/24 dev e0
+    ip -n c$n link set e0 up
+    ip netns exec c$n ethtool -K e0 tx off
+done
+"""
+
+
+@pytest.mark.external
+@pytest.mark.skipif(not Path("/usr/lib/systemd/systemd").exists(), reason="needs systemd")
+def test_the_units_sandbox_allows_ports_to_containers(system: System) -> None:
+    """The kernel refused the XDP program to a process without CAP_PERFMON."""
+    require_lossless_veth()
+    system.write("/root/switch", SWITCH.read_bytes())
+    system.said("chmod", "755", "/root/switch")
+    system.said("sh", "-euc", CONTAINERS)
+    unit = system.said("cat", "/lib/systemd/system/zovn-switch.service")
+    for key, value in (
+        ("ExecStart", "/root/switch h1 h2"),
+        ("Type", "exec"),
+        ("WatchdogSec", "0"),
+        (
+            "ProtectHome",
+            "no\nStandardOutput=file:/run/switch.log\nStandardError=file:/run/switch.log",
+        ),
+    ):
+        unit, found = re.subn(rf"(?m)^{key}=.*$", f"{key}={value}", unit)
+        assert found == 1, key
+    system.write("/lib/systemd/system/zovn-veth.service", unit.encode())
+    try:
+        with booted(system, "zovn-veth.service") as manager:
+            assert manager.run("systemctl", "start", "zovn-veth").returncode == 0
+            reach = ("ip", "netns", "exec", "c1", "ping", "-c", "1", "-w", "1", "10.8.0.2")
+            eventually(
+                lambda: system.run(*reach).returncode == 0,
+                state=lambda: system.run("cat", "/run/switch.log").stdout,
+            )
+    finally:
+        system.said("rm", "/lib/systemd/system/zovn-veth.service")
 
 
 def metrics(system: System) -> str:
