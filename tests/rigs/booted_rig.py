@@ -18,6 +18,7 @@ echo $$ >/run/groups/booted-$$/cgroup.procs
 echo $$ >/run/booted.pid
 exec unshare --mount --pid --fork --kill-child --cgroup sh -euc '
     mount -t proc proc /proc
+    mount -t tmpfs none /run
     mount -t tmpfs none /sys/fs/cgroup
     mount -t cgroup2 none /sys/fs/cgroup
     exec env container=other SYSTEMD_UNIT_PATH=/root/units /usr/lib/systemd/systemd \

@@ -242,7 +242,7 @@ def test_the_units_sandbox_allows_ports_to_containers(system: System) -> None:
             reach = ("ip", "netns", "exec", "c1", "ping", "-c", "1", "-w", "1", "10.8.0.2")
             eventually(
                 lambda: system.run(*reach).returncode == 0,
-                state=lambda: system.run("cat", "/run/switch.log").stdout,
+                state=lambda: manager.run("cat", "/run/switch.log").stdout,
             )
     finally:
         system.said("rm", "/lib/systemd/system/zovn-veth.service")
