@@ -1,0 +1,16 @@
+#!/bin/busybox sh
+# All that runs in a guest: runs each line that comes by the console, and says how it ended.
+/bin/busybox mkdir -p /bin /proc /sys /dev /run /tmp
+/bin/busybox --install -s /bin
+export PATH=/programs:/bin
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t devtmpfs dev /dev
+modprobe -a virtio_pci virtio_net
+stty -echo
+ip link set lo up
+echo "[xtc] ready"
+while read -r line; do
+    eval "$line"
+    echo "[xtc] end $?"
+done
