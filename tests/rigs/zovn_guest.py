@@ -36,6 +36,10 @@ class Ring:
         self.avail_index = self.seen = 0
         self.free: deque[int] = deque(range(size))
 
+    def _word(self, at: int) -> ctypes.c_uint16:
+        """Return a word that is read and written as one; `struct` clears it before it writes."""
+        return ctypes.c_uint16.from_buffer(self.memory, at)
+
     def describe(self, index: int, address: int, length: int, flags: int, following: int) -> None:
         """Write a descriptor."""
         at = self.descriptors + 16 * index
@@ -44,9 +48,9 @@ class Ring:
     def offer(self, head: int, *, jump: int = 1) -> None:
         """Make a head available."""
         at = self.avail + 4 + 2 * (self.avail_index % self.size)
-        struct.pack_into("<H", self.memory, at, head)
+        self._word(at).value = head
         self.avail_index = (self.avail_index + jump) % 65536
-        struct.pack_into("<H", self.memory, self.avail + 2, self.avail_index)
+        self._word(self.avail + 2).value = self.avail_index
 
     def chain(self, segments: Sequence[tuple[int, int]], flags: int = 0) -> int:
         """Describe address and length of each segment in free descriptors; return the head."""
@@ -60,13 +64,16 @@ class Ring:
 
     def returned(self) -> list[tuple[int, int]]:
         """Return id and length of each chain that is newly used; its descriptors are free again."""
-        (index,) = struct.unpack_from("<H", self.memory, self.used + 2)
-        got = []
+        index, got = self.used_index(), []
         while self.seen != index:
             at = self.used + 4 + 8 * (self.seen % self.size)
             got.append(struct.unpack_from("<II", self.memory, at))
             self.seen = (self.seen + 1) % 65536
         return got
+
+    def used_index(self) -> int:
+        """Return how many chains came back so far, modulo 65536."""
+        return self._word(self.used + 2).value
 
     def release(self, head: int) -> None:
         """Free the descriptors of a chain."""

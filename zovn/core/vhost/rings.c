@@ -6,6 +6,7 @@
 
 #include <rte_vhost.h>
 
+#include "rings/inflight.h"
 #include "vhost/features.h"
 
 static bool read_memory(int device, struct zovn_memory *memory) {
@@ -67,6 +68,15 @@ static bool read_ring(int device, uint16_t number, uint64_t features,
     return zovn_split_ring_valid(ring) && in_memory(ring);
 }
 
+/* The record of what is taken, if the front end keeps one that is large enough. */
+static struct zovn_inflight *inflight_of(int device, uint16_t number, uint32_t size) {
+    struct rte_vhost_ring_inflight found = {0};
+    if (rte_vhost_get_vhost_ring_inflight(device, number, &found) < 0 || !found.inflight_split ||
+        found.inflight_split->desc_num < size)
+        return NULL;
+    return (struct zovn_inflight *)found.inflight_split;
+}
+
 const char *zovn_vhost_rings(int device, struct zovn_memory *memory,
                              struct zovn_ring_settings *settings) {
     uint64_t features;
@@ -77,6 +87,7 @@ const char *zovn_vhost_rings(int device, struct zovn_memory *memory,
     if (!read_ring(device, ZOVN_TRANSMIT, features, memory, &settings->transmit) ||
         !read_ring(device, ZOVN_RECEIVE, features, memory, &settings->receive))
         return "its rings cannot be used";
+    settings->transmit.inflight = inflight_of(device, ZOVN_TRANSMIT, settings->transmit.size);
     settings->mergeable = zovn_vhost_has(features, VIRTIO_NET_F_MRG_RXBUF);
     settings->version_1 = zovn_vhost_has(features, VIRTIO_F_VERSION_1);
     settings->sends = zovn_vhost_sends(features);

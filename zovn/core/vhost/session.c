@@ -18,6 +18,8 @@ enum {
     GET_VRING_BASE = 11,
     SET_VRING_KICK = 12,
     SET_VRING_CALL = 13,
+    GET_INFLIGHT_FD = 31,
+    SET_INFLIGHT_FD = 32,
 };
 
 void zovn_session_init(struct zovn_session *session, struct zovn_forwarder *forwarder,
@@ -166,8 +168,8 @@ void zovn_session_enable(struct zovn_session *session, uint32_t ring, bool enabl
 }
 
 static bool moves_rings(uint32_t message) {
-    return message == RESET_OWNER || message == SET_MEM_TABLE ||
-           (message >= SET_VRING_NUM && message <= GET_VRING_BASE);
+    return message == RESET_OWNER || message == SET_MEM_TABLE || message == GET_INFLIGHT_FD ||
+           message == SET_INFLIGHT_FD || (message >= SET_VRING_NUM && message <= GET_VRING_BASE);
 }
 
 void zovn_session_before(struct zovn_session *session, uint32_t message) {
