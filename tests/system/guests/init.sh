@@ -9,6 +9,9 @@ mount -t devtmpfs dev /dev
 modprobe -a virtio_pci virtio_net
 stty -echo
 ip link set lo up
+# shellcheck disable=SC2154  # a word of the kernel's command line
+ip address add "$address/24" dev eth0
+ip link set eth0 up
 echo "[xtc] ready"
 while read -r line; do
     eval "$line"

@@ -40,7 +40,12 @@ class System:
         initramfs(busybox, modules, HERE / "init.sh", [program], self.initrd)
 
 
-def qemu(system: System, socket: str, mac: str) -> list[str]:
+def words(address: str) -> str:
+    """Return the command line of the kernel of a guest with this address."""
+    return f"{LINUX} address={address}"
+
+
+def qemu(system: System, socket: str, mac: str, address: str) -> list[str]:
     """Return the command of a guest on a port, as docs/howto/zovn.md has it for emulation."""
     size = f"{MEMORY_MIB}M"
     return [
@@ -54,7 +59,7 @@ def qemu(system: System, socket: str, mac: str) -> list[str]:
         *("-chardev", f"socket,id=net0,path={socket},reconnect=1"),
         *("-netdev", "vhost-user,id=net0,chardev=net0"),
         *("-device", f"virtio-net-pci,netdev=net0,mac={mac},vectors=0"),
-        *("-display", "none", "-nodefaults", "-serial", "stdio", "-append", LINUX),
+        *("-display", "none", "-nodefaults", "-serial", "stdio", "-append", words(address)),
         *("-kernel", str(system.kernel), "-initrd", str(system.initrd)),
     ]
 
