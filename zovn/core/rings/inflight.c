@@ -61,8 +61,10 @@ uint32_t zovn_inflight_resume(struct zovn_split_ring *ring, uint16_t *heads) {
     struct zovn_inflight *inflight = ring->inflight;
     uint16_t used = ZOVN_READ(ring->used->index);
     uint32_t count = find(inflight, ring->size, used, heads);
+    if (!count)
+        return 0;
     qsort_r(heads, count, sizeof *heads, older, inflight->entries);
-    ring->taken = count ? inflight->entries[heads[count - 1]].counter + 1 : 0;
+    ring->taken = inflight->entries[heads[count - 1]].counter + 1;
     STORE(inflight->used_index, used);
     ring->next_used = ring->published = used;
     ring->next_avail = (uint16_t)(used + count);

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <rte_vhost.h>
 
@@ -93,6 +94,33 @@ const char *zovn_vhost_rings(int device, struct zovn_memory *memory,
     settings->sends = zovn_vhost_sends(features);
     settings->takes = zovn_vhost_takes(features);
     return NULL;
+}
+
+static bool find_file(const struct rte_vhost_memory *table, uint64_t address,
+                      struct zovn_record_of *about) {
+    for (uint32_t i = 0; i < table->nregions; i++) {
+        const struct rte_vhost_mem_region *region = &table->regions[i];
+        uint64_t offset = address - (uintptr_t)region->mmap_addr;
+        struct stat status;
+        if (offset >= region->mmap_size || fstat(region->fd, &status) < 0)
+            continue;
+        about->device = status.st_dev;
+        about->inode = status.st_ino;
+        about->offset = offset;
+        return true;
+    }
+    return false;
+}
+
+bool zovn_vhost_about(int device, const struct zovn_split_ring *ring,
+                      struct zovn_record_of *about) {
+    struct rte_vhost_memory *table = NULL;
+    if (rte_vhost_get_mem_table(device, &table) < 0 || !table)
+        return false;
+    about->size = ring->size;
+    bool found = find_file(table, (uintptr_t)ring->descriptors, about);
+    free(table);
+    return found;
 }
 
 static int copy(int file) {
