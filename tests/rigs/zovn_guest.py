@@ -36,7 +36,7 @@ class Ring:
         self.avail_index = self.seen = 0
         self.free: deque[int] = deque(range(size))
 
-    def _word(self, at: int) -> ctypes.c_uint16:
+    def word(self, at: int) -> ctypes.c_uint16:
         """Return a word that is read and written as one; `struct` clears it before it writes."""
         return ctypes.c_uint16.from_buffer(self.memory, at)
 
@@ -48,9 +48,9 @@ class Ring:
     def offer(self, head: int, *, jump: int = 1) -> None:
         """Make a head available."""
         at = self.avail + 4 + 2 * (self.avail_index % self.size)
-        self._word(at).value = head
+        self.word(at).value = head
         self.avail_index = (self.avail_index + jump) % 65536
-        self._word(self.avail + 2).value = self.avail_index
+        self.word(self.avail + 2).value = self.avail_index
 
     def chain(self, segments: Sequence[tuple[int, int]], flags: int = 0) -> int:
         """Describe address and length of each segment in free descriptors; return the head."""
@@ -73,7 +73,7 @@ class Ring:
 
     def used_index(self) -> int:
         """Return how many chains came back so far, modulo 65536."""
-        return self._word(self.used + 2).value
+        return self.word(self.used + 2).value
 
     def release(self, head: int) -> None:
         """Free the descriptors of a chain."""
@@ -102,6 +102,9 @@ class Ring:
             used=base + self.used,
             memory=ctypes.pointer(memory),
             size=self.size,
+            next_avail=self.used_index(),
+            next_used=self.used_index(),
+            published=self.used_index(),
             **features,
         )
 
@@ -118,6 +121,7 @@ class Guest:
         event_index: bool = False,
         indirect: bool = True,
         offloads: int = 0,
+        recorded: bool = False,
     ) -> None:
         self.memory, self.second = self.new_memory(), self.new_memory()
         self.header = 12 if mergeable or version_1 else 10
@@ -131,6 +135,7 @@ class Guest:
             self.raw_memory.regions[index] = RawRegion(address, REGION, base)
         self.features = {"event_index": event_index, "indirect": indirect}
         self.mergeable, self.version_1, self.offloads = mergeable, version_1, offloads
+        self.record = (ctypes.c_uint8 * (16 * (size + 1)))() if recorded else None
         self._notify = NOTIFY(lambda _, receive: self.notified.append(receive))
         self.handle = self.port()
         self.posted: dict[int, list[tuple[int, int]]] = {}
@@ -141,8 +146,11 @@ class Guest:
 
     def port(self) -> int | None:
         """Return the handle of a new port with these rings; None if they are refused."""
+        transmit = self.transmit.raw(self.bases[0], self.raw_memory, **self.features)
+        if self.record is not None:
+            transmit.inflight = ctypes.addressof(self.record)
         settings = RawRingSettings(
-            transmit=self.transmit.raw(self.bases[0], self.raw_memory, **self.features),
+            transmit=transmit,
             receive=self.receive.raw(self.bases[0], self.raw_memory, **self.features),
             mergeable=self.mergeable,
             version_1=self.version_1,

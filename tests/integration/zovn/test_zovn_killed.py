@@ -4,7 +4,7 @@ import random
 import signal
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 
 import pytest
 from support.waiting import eventually
@@ -92,7 +92,7 @@ class Guests:
 
 @pytest.fixture(params=[True, False], ids=["front end's record", "own record"])
 def guests(switch: RunningSwitch, request: pytest.FixtureRequest) -> Iterator[Guests]:
-    """Return guests; the sender's front end keeps a record of what the switch holds, or does not."""
+    """Return guests; the front end of the sender keeps the record, or the switch does."""
     with ExitStack() as stack:
         yield Guests(switch, stack, inflight=request.param)
 
@@ -144,3 +144,32 @@ def test_a_switch_that_is_killed_under_a_flood_loses_nothing(guests: Guests) -> 
     for name, to in (("b", 1), ("c", 2)):
         first = list(dict.fromkeys(guests.order[name]))
         assert first == sorted(first), to
+
+
+def test_a_guest_that_begins_anew_is_spared_what_another_had_sent(guests: Guests) -> None:
+    for _ in range(8):
+        guests.send(to=1)
+    eventually(lambda: guests.switch.port("a").counters["held"] == 8)
+    guests.switch.end(signal.SIGKILL)
+    guests.switch.start()
+    with closing(FrontEnd(guests.switch.socket("a"))) as another:
+        eventually(lambda: guests.switch.port("a").attached)
+        assert another.send(frame(address(0), address(0), 1))
+        another.kick()
+        eventually(lambda: guests.switch.port("a").counters["in"] == 1)
+
+
+def test_a_record_goes_with_its_port(switch: RunningSwitch) -> None:
+    with closing(FrontEnd(switch.socket("a"))):
+        eventually(lambda: switch.port("a").attached)
+        assert [path.name for path in switch.folder.glob("*.held")] == ["a.sock.held"]
+        assert (switch.folder / "a.sock.held").stat().st_mode & 0o777 == 0o600
+        assert switch.end() == 0
+    assert not list(switch.folder.glob("*.held"))
+
+
+def test_a_port_works_where_no_record_can_be(switch: RunningSwitch) -> None:
+    (switch.folder / "a.sock.held").mkdir()
+    with closing(FrontEnd(switch.socket("a"))):
+        eventually(lambda: switch.port("a").attached)
+    assert "a: what is held is not recorded" in switch.log.read_text()
