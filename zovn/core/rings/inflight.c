@@ -36,6 +36,11 @@ void zovn_inflight_given(const struct zovn_split_ring *ring) {
     STORE(ring->inflight->used_index, ring->next_used);
 }
 
+bool zovn_inflight_stands_at(const struct zovn_inflight *inflight, uint16_t used) {
+    const struct zovn_inflight_entry *last = &inflight->entries[inflight->last];
+    return used == inflight->used_index || used == (uint16_t)(last->place + 1);
+}
+
 static bool is_taken(struct zovn_inflight_entry *entry, uint16_t used) {
     if (entry->state == GIVING)
         entry->state = (int16_t)(uint16_t)(used - entry->place) > 0 ? FREE : TAKEN;

@@ -34,6 +34,10 @@ void zovn_inflight_take(struct zovn_split_ring *ring, uint16_t head);
 void zovn_inflight_giving(const struct zovn_split_ring *ring);
 void zovn_inflight_given(const struct zovn_split_ring *ring);
 
+/* Return whether the used ring stands at this index if nobody else gave chains back: before or after
+ * the batch that was given back last. */
+bool zovn_inflight_stands_at(const struct zovn_inflight *inflight, uint16_t used);
+
 /* Go on where a device stopped: set the ring's indices, and fill in the chains that are still taken,
  * oldest first; `heads` has room for one of each entry. Return their number. */
 uint32_t zovn_inflight_resume(struct zovn_split_ring *ring, uint16_t *heads);

@@ -36,10 +36,10 @@ static struct file *map(const char *socket, size_t bytes) {
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* A guest that began its ring anew has another index there, but for one time in many. */
+/* Not if others gave chains back: QEMU may while no switch is there, and a guest may begin again. */
 static bool fits(const struct zovn_inflight *inflight, const struct zovn_split_ring *ring) {
-    uint16_t used = ZOVN_READ(ring->used->index);
-    return inflight->size == ring->size && (uint16_t)(used - inflight->used_index) <= ring->size;
+    return inflight->size == ring->size && inflight->last < ring->size &&
+           zovn_inflight_stands_at(inflight, ZOVN_READ(ring->used->index));
 }
 
 struct zovn_inflight *zovn_record_open(struct zovn_record *record, const char *socket,

@@ -1,7 +1,8 @@
 /* A record of what is held, in a file next to the port's socket: for front ends that keep none.
  *
  * QEMU keeps one for disks, but not for networks. The file lasts as long as the host runs, where
- * sockets do: in /run. It is used again only for the same ring in the same memory. */
+ * sockets do: in /run. It is used again for the same ring in the same memory, unless others gave chains back
+ * meanwhile. */
 #ifndef ZOVN_VHOST_RECORD_H
 #define ZOVN_VHOST_RECORD_H
 
@@ -21,8 +22,8 @@ struct zovn_record {
     size_t bytes;
 };
 
-/* Open the record of the port with this socket; empty, if it was about another ring or does not fit
- * to where this one stands. Return NULL if there cannot be one. */
+/* Open the record of the port with this socket; empty, if it was about another ring, or the ring went
+ * on without this program. Return NULL if there cannot be one. */
 struct zovn_inflight *zovn_record_open(struct zovn_record *record, const char *socket,
                                        const struct zovn_record_of *about,
                                        const struct zovn_split_ring *ring);
