@@ -190,18 +190,22 @@ def test_guests_go_on_when_the_switch_was_killed_and_started_again(
     assert nothing_dropped(switch)
 
 
-def test_a_switch_that_is_killed_under_a_flood_loses_nothing(
+def test_what_a_killed_switch_held_of_a_guest_arrives(
     guests: tuple[Console, Console], switch: RunningSwitch
 ) -> None:
-    """The sender connects again after the receiver, since frames for a guest that is away drop."""
+    """Later datagrams may not: a guest has no link until its QEMU has a switch, and drops them.
+
+    The sender comes back after the receiver, since frames for a guest that is away are dropped.
+    """
     a, b = guests
     ping(a, "b")
     listen(b, 0, AMPLE)
     b.process.send_signal(signal.SIGSTOP)
-    before = len(a.text())
+    before, earlier = len(a.text()), switch.port("a").counters["in"]
     a.tell(f"datagrams flood {ADDRESSES['b']} {FRAMES}")
     eventually(lambda: switch.port("a").counters["held"] > 200, PATIENCE_S)
     a.process.send_signal(signal.SIGSTOP)
+    taken = switch.port("a").counters["in"] - earlier
     switch.end(signal.SIGKILL)
     switch.start()
     for name, guest in (("b", b), ("a", a)):
@@ -210,9 +214,13 @@ def test_a_switch_that_is_killed_under_a_flood_loses_nothing(
     a.answer(before)
     ping(a, "b")
     found = counted(b)
-    assert found["received"] - found["repeated"] == FRAMES
+    assert found["received"] - found["repeated"] >= taken - 1, "one may be a question of ARP"
     assert found["overtaken"] <= found["repeated"] <= BATCH
     assert nothing_dropped(switch)
+    listen(b, 0, AMPLE)
+    flood(a, "b")
+    ping(a, "b")
+    assert counted(b) == {"received": FRAMES, "repeated": 0, "overtaken": 0, "full": 0}
 
 
 @pytest.fixture

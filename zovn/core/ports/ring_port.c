@@ -103,9 +103,19 @@ static void show(struct zovn_port *port) {
         guest->notify(guest->context, true);
 }
 
+static bool give_back(struct zovn_split_ring *ring) {
+    if (!ring->inflight)
+        return zovn_split_ring_publish(ring);
+    uint16_t published = ring->published;
+    zovn_inflight_giving(ring);
+    bool notify = zovn_split_ring_publish(ring);
+    zovn_inflight_given(ring, published);
+    return notify;
+}
+
 static void publish(struct zovn_port *port) {
     struct zovn_ring_port *guest = of(port);
-    if (zovn_split_ring_publish(&guest->transmit) && guest->notify)
+    if (give_back(&guest->transmit) && guest->notify)
         guest->notify(guest->context, false);
 }
 

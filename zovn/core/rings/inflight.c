@@ -30,8 +30,8 @@ void zovn_inflight_giving(const struct zovn_split_ring *ring) {
     }
 }
 
-void zovn_inflight_given(const struct zovn_split_ring *ring) {
-    for (uint16_t place = ring->published; place != ring->next_used; place++)
+void zovn_inflight_given(const struct zovn_split_ring *ring, uint16_t published) {
+    for (uint16_t place = published; place != ring->next_used; place++)
         STORE(entry_of(ring, place)->state, FREE);
     STORE(ring->inflight->used_index, ring->next_used);
 }

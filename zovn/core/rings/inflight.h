@@ -32,9 +32,9 @@ void zovn_inflight_take(struct zovn_split_ring *ring, uint16_t head);
 
 /* Before and after the driver sees the used entries from `published` to `next_used`. */
 void zovn_inflight_giving(const struct zovn_split_ring *ring);
-void zovn_inflight_given(const struct zovn_split_ring *ring);
+void zovn_inflight_given(const struct zovn_split_ring *ring, uint16_t published);
 
-/* Return whether the used ring stands at this index if nobody else gave chains back: before or after
+/* Return whether the used ring stands at this index if only this device gave chains back: before or after
  * the batch that was given back last. */
 bool zovn_inflight_stands_at(const struct zovn_inflight *inflight, uint16_t used);
 

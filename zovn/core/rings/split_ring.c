@@ -1,5 +1,5 @@
 /* The indices of a split virtqueue, and its notifications. */
-#include "rings/inflight.h"
+#include "rings/split_ring.h"
 
 bool zovn_split_ring_valid(const struct zovn_split_ring *ring) {
     uintptr_t descriptors = (uintptr_t)ring->descriptors, avail = (uintptr_t)ring->avail;
@@ -46,11 +46,7 @@ bool zovn_split_ring_publish(struct zovn_split_ring *ring) {
     uint16_t before = ring->published;
     if (before == ring->next_used)
         return false;
-    if (ring->inflight)
-        zovn_inflight_giving(ring);
     __atomic_store_n(&ring->used->index, ring->next_used, __ATOMIC_RELEASE);
-    if (ring->inflight)
-        zovn_inflight_given(ring);
     ring->published = ring->next_used;
     __atomic_thread_fence(__ATOMIC_SEQ_CST); /* the driver asks, then looks: so do we, crosswise */
     return wants_notification(ring, before);
