@@ -25,7 +25,7 @@ AMPLE, SMALL = 32 << 20, 16 << 10
 """Bytes of a receive buffer: for all frames of a flood, and for few."""
 STATIONS = {"a": 1, "b": 2}
 LIBVIRTS, NETNS = "10.0.0.9", "zovn-guests"
-MACS = {name: f"52:54:00:00:00:0{number}" for name, number in STATIONS.items()}
+MACS = {name: f"52:54:00:00:01:0{number}" for name, number in STATIONS.items()}
 ADDRESSES = {name: f"10.0.0.{number}" for name, number in STATIONS.items()}
 OTHERS = 2_000_000
 BATCH = 64

@@ -123,3 +123,17 @@ def test_lives_that_end_after_any_step_deliver_each_frame_once(guest: Guest, see
     for _ in range(3):
         got += life.step()
     assert got == list(range(sent))
+
+
+def test_a_receiver_sees_a_frame_before_its_sender_has_it_back() -> None:
+    """A switch that is killed in between then repeats the frame, and does not lose it."""
+    switch, sender, receiver = Switch(Settings()), Guest(), Guest()
+    order = receiver.notified = sender.notified
+    for number, one in enumerate((sender, receiver)):
+        assert one.handle
+        switch.add(one.handle)
+        switch.fix(number, 1, address(number))
+    receiver.post([2048])
+    send(sender, 1)
+    switch.step(0.0)
+    assert order == [True, False], "of a receive ring; of a transmit ring"
