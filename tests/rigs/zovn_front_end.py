@@ -14,32 +14,69 @@ GET_FEATURES, SET_FEATURES, SET_OWNER, SET_MEM_TABLE = 1, 2, 3, 5
 SET_VRING_NUM, SET_VRING_ADDR, SET_VRING_BASE, GET_VRING_BASE = 8, 9, 10, 11
 SET_VRING_KICK, SET_VRING_CALL = 12, 13
 GET_PROTOCOL_FEATURES, SET_PROTOCOL_FEATURES, SET_VRING_ENABLE = 15, 16, 18
+GET_INFLIGHT_FD, SET_INFLIGHT_FD = 31, 32
 VERSION, NEED_REPLY = 1, 8
 MRG_RXBUF, LOG_ALL, INDIRECT_DESC, EVENT_IDX, PROTOCOL = 15, 26, 28, 29, 30
 VERSION_1, PACKED, IN_ORDER = 32, 34, 35
 REPLY_ACK: Final = 3
+INFLIGHT_SHMFD: Final = 12
 RECEIVE, TRANSMIT = 0, 1
 
 
 class FrontEnd(Guest):
     """A guest of a running switch; each message waits until the switch has handled it."""
 
-    def __init__(self, path: str, *, event_index: bool = False) -> None:
+    def __init__(self, path: str, *, event_index: bool = False, inflight: bool = False) -> None:
         self.files: list[int] = []
         super().__init__(event_index=event_index)
         self.calls, self.kicks = [self._event(), self._event()], [self._event(), self._event()]
+        self.inflight = b""
+        self._negotiate(path)
+        if inflight:
+            self._get_inflight()
+            self._set_inflight()
+        for ring in (RECEIVE, TRANSMIT):
+            self.begin(ring, 0)
+
+    def _negotiate(self, path: str) -> None:
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(PATIENCE_S)
         self.socket.connect(path)
         self.offered = self.ask(GET_FEATURES)
-        chosen = [MRG_RXBUF, INDIRECT_DESC, PROTOCOL, VERSION_1, *([EVENT_IDX] * event_index)]
+        chosen = [MRG_RXBUF, INDIRECT_DESC, PROTOCOL, VERSION_1]
+        chosen += [EVENT_IDX] * self.features["event_index"]
         self._send(SET_OWNER, b"", 0)
         self._send(SET_FEATURES, struct.pack("<Q", sum(1 << bit for bit in chosen)), 0)
         self.protocol = self.ask(GET_PROTOCOL_FEATURES)
-        self._send(SET_PROTOCOL_FEATURES, struct.pack("<Q", 1 << REPLY_ACK), 0)
-        assert self.share()
+        protocol = 1 << REPLY_ACK | 1 << INFLIGHT_SHMFD
+        self._send(SET_PROTOCOL_FEATURES, struct.pack("<Q", protocol), 0)
         for ring in (RECEIVE, TRANSMIT):
-            self.begin(ring, 0)
+            self.call_by(ring, self.calls[ring])
+        assert self.share()
+
+    def again(self, path: str) -> None:
+        """Connect to a switch that was started again; go on, as QEMU does after a lost connection.
+
+        It does not know what its switch had taken: it reads on from what came back (used index).
+        """
+        self.socket.close()
+        self._negotiate(path)
+        if self.inflight:
+            self._set_inflight()
+        for number in (RECEIVE, TRANSMIT):
+            self.begin(number, self.ring(number).used_index())
+
+    def _get_inflight(self) -> None:
+        """Have the switch make the memory of its record."""
+        asked = struct.pack("<QQHH4x", 0, 0, 2, self.transmit.size)
+        self._send(GET_INFLIGHT_FD, asked, 0)
+        reply, files, _, _ = socket.recv_fds(self.socket, 12 + len(asked), 1)
+        self.inflight = reply[12:]
+        self.inflight_file = files[0]
+        self.files += files
+
+    def _set_inflight(self) -> None:
+        assert self.tell(SET_INFLIGHT_FD, self.inflight, [self.inflight_file])
 
     def new_memory(self) -> mmap.mmap:
         """Return memory that the switch can map."""

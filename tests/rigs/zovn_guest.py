@@ -36,6 +36,10 @@ class Ring:
         self.avail_index = self.seen = 0
         self.free: deque[int] = deque(range(size))
 
+    def word(self, at: int) -> ctypes.c_uint16:
+        """Return a word that is read and written as one; `struct` clears it before it writes."""
+        return ctypes.c_uint16.from_buffer(self.memory, at)
+
     def describe(self, index: int, address: int, length: int, flags: int, following: int) -> None:
         """Write a descriptor."""
         at = self.descriptors + 16 * index
@@ -44,9 +48,9 @@ class Ring:
     def offer(self, head: int, *, jump: int = 1) -> None:
         """Make a head available."""
         at = self.avail + 4 + 2 * (self.avail_index % self.size)
-        struct.pack_into("<H", self.memory, at, head)
+        self.word(at).value = head
         self.avail_index = (self.avail_index + jump) % 65536
-        struct.pack_into("<H", self.memory, self.avail + 2, self.avail_index)
+        self.word(self.avail + 2).value = self.avail_index
 
     def chain(self, segments: Sequence[tuple[int, int]], flags: int = 0) -> int:
         """Describe address and length of each segment in free descriptors; return the head."""
@@ -60,13 +64,16 @@ class Ring:
 
     def returned(self) -> list[tuple[int, int]]:
         """Return id and length of each chain that is newly used; its descriptors are free again."""
-        (index,) = struct.unpack_from("<H", self.memory, self.used + 2)
-        got = []
+        index, got = self.used_index(), []
         while self.seen != index:
             at = self.used + 4 + 8 * (self.seen % self.size)
             got.append(struct.unpack_from("<II", self.memory, at))
             self.seen = (self.seen + 1) % 65536
         return got
+
+    def used_index(self) -> int:
+        """Return how many chains came back so far, modulo 65536."""
+        return self.word(self.used + 2).value
 
     def release(self, head: int) -> None:
         """Free the descriptors of a chain."""
@@ -95,6 +102,9 @@ class Ring:
             used=base + self.used,
             memory=ctypes.pointer(memory),
             size=self.size,
+            next_avail=self.used_index(),
+            next_used=self.used_index(),
+            published=self.used_index(),
             **features,
         )
 
@@ -111,6 +121,7 @@ class Guest:
         event_index: bool = False,
         indirect: bool = True,
         offloads: int = 0,
+        recorded: bool = False,
     ) -> None:
         self.memory, self.second = self.new_memory(), self.new_memory()
         self.header = 12 if mergeable or version_1 else 10
@@ -124,6 +135,7 @@ class Guest:
             self.raw_memory.regions[index] = RawRegion(address, REGION, base)
         self.features = {"event_index": event_index, "indirect": indirect}
         self.mergeable, self.version_1, self.offloads = mergeable, version_1, offloads
+        self.record = (ctypes.c_uint8 * (16 * (size + 1)))() if recorded else None
         self._notify = NOTIFY(lambda _, receive: self.notified.append(receive))
         self.handle = self.port()
         self.posted: dict[int, list[tuple[int, int]]] = {}
@@ -134,8 +146,11 @@ class Guest:
 
     def port(self) -> int | None:
         """Return the handle of a new port with these rings; None if they are refused."""
+        transmit = self.transmit.raw(self.bases[0], self.raw_memory, **self.features)
+        if self.record is not None:
+            transmit.inflight = ctypes.addressof(self.record)
         settings = RawRingSettings(
-            transmit=self.transmit.raw(self.bases[0], self.raw_memory, **self.features),
+            transmit=transmit,
             receive=self.receive.raw(self.bases[0], self.raw_memory, **self.features),
             mergeable=self.mergeable,
             version_1=self.version_1,

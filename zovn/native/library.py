@@ -107,6 +107,8 @@ class RawRing(ctypes.Structure):
         ("next_used", _U16),
         ("published", _U16),
         ("fault", ctypes.c_int),
+        ("inflight", ctypes.c_void_p),
+        ("taken", _U64),
     ]
 
 

@@ -15,8 +15,8 @@ struct zovn_nap {
 bool zovn_nap_open(struct zovn_nap *nap, int event);
 void zovn_nap_close(struct zovn_nap *nap);
 
-/* A file ends a sleep each time it is written to; -1: none. It is never read: a peer that has the same
- * file may empty it first, and a read would then wait. A file that cannot be watched ends none. */
+/* A file ends a sleep each time it is written to; -1: none. It is emptied then,
+ * without waiting. A file that cannot be watched ends none. */
 void zovn_nap_watch(struct zovn_nap *nap, int file);
 void zovn_nap_unwatch(struct zovn_nap *nap, int file);
 

@@ -49,6 +49,9 @@ struct zovn_port {
     uint32_t sends;
     uint32_t takes;
     enum zovn_fault fault; /* set by any call; the switch then stops the port */
+    /* Show the peer what was put; NULL: `publish` does. It is called for all ports before `publish`
+     * is, so that no sender has a frame back that its destination does not have. */
+    void (*show)(struct zovn_port *port);
 };
 
 #endif

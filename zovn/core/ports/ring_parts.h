@@ -15,6 +15,8 @@ struct zovn_ring_port {
                    const struct zovn_split_ring *receive);
     void *context;
     uint64_t bad_buffers;
+    uint16_t *resumed; /* heads that an earlier device had taken */
+    uint32_t resumed_at, resumed_end;
 };
 
 /* Copy a frame into the guest's receive buffers. */

@@ -6,6 +6,7 @@
 
 #include "ports/ring_parts.h"
 #include "rings/chain.h"
+#include "rings/inflight.h"
 
 _Static_assert(sizeof(struct zovn_offload) == 10, "as virtio_net_hdr without num_buffers");
 
@@ -32,8 +33,14 @@ static void prefetch(const struct zovn_split_ring *ring, const uint16_t *heads, 
     }
 }
 
-static uint32_t peek(struct zovn_port *port, uint16_t *heads, uint32_t most) {
-    struct zovn_split_ring *ring = &of(port)->transmit;
+static uint32_t peek_resumed(struct zovn_ring_port *guest, uint16_t *heads, uint32_t most) {
+    uint32_t left = guest->resumed_end - guest->resumed_at, count = left < most ? left : most;
+    memcpy(heads, &guest->resumed[guest->resumed_at], count * sizeof *heads);
+    guest->resumed_at += count;
+    return count;
+}
+
+static uint32_t peek_new(struct zovn_split_ring *ring, uint16_t *heads, uint32_t most) {
     uint32_t available = zovn_split_ring_available(ring), count = 0;
     for (; count < most && count < available; count++) {
         int32_t head = zovn_split_ring_head(ring, count);
@@ -41,9 +48,19 @@ static uint32_t peek(struct zovn_port *port, uint16_t *heads, uint32_t most) {
             break;
         heads[count] = (uint16_t)head;
     }
+    for (uint32_t i = 0; ring->inflight && i < count; i++)
+        zovn_inflight_take(ring, heads[i]);
     ring->next_avail = (uint16_t)(ring->next_avail + count);
-    note(port, ring);
-    prefetch(ring, heads, count);
+    return count;
+}
+
+static uint32_t peek(struct zovn_port *port, uint16_t *heads, uint32_t most) {
+    struct zovn_ring_port *guest = of(port);
+    uint32_t count = guest->resumed_at < guest->resumed_end
+                         ? peek_resumed(guest, heads, most)
+                         : peek_new(&guest->transmit, heads, most);
+    note(port, &guest->transmit);
+    prefetch(&guest->transmit, heads, count);
     return count;
 }
 
@@ -80,26 +97,48 @@ static void complete(struct zovn_port *port, uint16_t head) {
     zovn_split_ring_complete(&of(port)->transmit, head, 0);
 }
 
+static void show(struct zovn_port *port) {
+    struct zovn_ring_port *guest = of(port);
+    if (zovn_split_ring_publish(&guest->receive) && guest->notify)
+        guest->notify(guest->context, true);
+}
+
+static bool give_back(struct zovn_split_ring *ring) {
+    if (!ring->inflight)
+        return zovn_split_ring_publish(ring);
+    uint16_t published = ring->published;
+    zovn_inflight_giving(ring);
+    bool notify = zovn_split_ring_publish(ring);
+    zovn_inflight_given(ring, published);
+    return notify;
+}
+
 static void publish(struct zovn_port *port) {
     struct zovn_ring_port *guest = of(port);
-    bool transmit = zovn_split_ring_publish(&guest->transmit);
-    bool receive = zovn_split_ring_publish(&guest->receive);
-    if (transmit && guest->notify)
+    if (give_back(&guest->transmit) && guest->notify)
         guest->notify(guest->context, false);
-    if (receive && guest->notify)
-        guest->notify(guest->context, true);
 }
 
 static void free_port(struct zovn_port *port) {
     struct zovn_ring_port *guest = of(port);
     if (guest->closed)
         guest->closed(guest->context, &guest->transmit, &guest->receive);
+    free(guest->resumed);
     free(guest);
 }
 
 static const struct zovn_port_calls CALLS = {
     peek, frame, zovn_ring_put, room, complete, publish, free_port,
 };
+
+static bool resume(struct zovn_ring_port *guest) {
+    if (!guest->transmit.inflight)
+        return true;
+    guest->resumed = calloc(guest->transmit.size, sizeof *guest->resumed);
+    if (guest->resumed)
+        guest->resumed_end = zovn_inflight_resume(&guest->transmit, guest->resumed);
+    return guest->resumed;
+}
 
 struct zovn_port *zovn_ring_port_new(const struct zovn_ring_settings *settings) {
     if (!zovn_split_ring_valid(&settings->transmit) || !zovn_split_ring_valid(&settings->receive))
@@ -111,7 +150,8 @@ struct zovn_port *zovn_ring_port_new(const struct zovn_ring_settings *settings) 
         .port = {.calls = &CALLS,
                  .heads = settings->transmit.size,
                  .sends = settings->sends,
-                 .takes = settings->takes},
+                 .takes = settings->takes,
+                 .show = show},
         .transmit = settings->transmit,
         .receive = settings->receive,
         .header_bytes = settings->mergeable || settings->version_1 ? 12 : 10,
@@ -120,6 +160,10 @@ struct zovn_port *zovn_ring_port_new(const struct zovn_ring_settings *settings) 
         .closed = settings->closed,
         .context = settings->context,
     };
+    if (!resume(guest)) {
+        free(guest);
+        return NULL;
+    }
     zovn_ring_port_ask(&guest->port, false);
     return &guest->port;
 }

@@ -19,6 +19,8 @@ enum zovn_fault {
     ZOVN_PEER_GONE = 4, /* what connects to the peer was removed; of ports without such a ring */
 };
 
+struct zovn_inflight;
+
 struct zovn_split_ring {
     struct zovn_descriptor *descriptors;
     struct zovn_avail *avail;
@@ -31,6 +33,8 @@ struct zovn_split_ring {
     uint16_t next_used;
     uint16_t published;
     enum zovn_fault fault;
+    struct zovn_inflight *inflight; /* what is taken and not given back; NULL: not recorded */
+    uint64_t taken;                 /* chains so far, as the record counts them */
 };
 
 /* Return whether size and alignment are those of a ring. */

@@ -99,6 +99,9 @@ static void stop(struct zovn_switch *vswitch, uint32_t port, enum zovn_reason re
 
 static void publish_all(struct zovn_switch *vswitch) {
     for (uint32_t i = 0; i < vswitch->end; i++)
+        if (vswitch->members[i] && vswitch->members[i]->port->show)
+            vswitch->members[i]->port->show(vswitch->members[i]->port);
+    for (uint32_t i = 0; i < vswitch->end; i++)
         if (vswitch->members[i])
             vswitch->members[i]->port->calls->publish(vswitch->members[i]->port);
 }

@@ -8,7 +8,7 @@
 
 #include "ports/port.h"
 
-enum { PROTOCOL_FEATURES = 30, REPLY_ACK = 3, STATUS = 16 };
+enum { PROTOCOL_FEATURES = 30, REPLY_ACK = 3, INFLIGHT_SHMFD = 12, STATUS = 16 };
 
 /* What a guest may leave to the device, and what the device may leave to the guest. */
 static const struct {
@@ -37,7 +37,7 @@ uint64_t zovn_vhost_features(bool offloads) {
 }
 
 uint64_t zovn_vhost_protocol_features(void) {
-    return bit(REPLY_ACK) | bit(STATUS);
+    return bit(REPLY_ACK) | bit(INFLIGHT_SHMFD) | bit(STATUS);
 }
 
 uint32_t zovn_vhost_sends(uint64_t features) {

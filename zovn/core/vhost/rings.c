@@ -3,9 +3,11 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <rte_vhost.h>
 
+#include "rings/inflight.h"
 #include "vhost/features.h"
 
 static bool read_memory(int device, struct zovn_memory *memory) {
@@ -67,6 +69,15 @@ static bool read_ring(int device, uint16_t number, uint64_t features,
     return zovn_split_ring_valid(ring) && in_memory(ring);
 }
 
+/* The record of what is taken, if the front end keeps one that is large enough. */
+static struct zovn_inflight *inflight_of(int device, uint16_t number, uint32_t size) {
+    struct rte_vhost_ring_inflight found = {0};
+    if (rte_vhost_get_vhost_ring_inflight(device, number, &found) < 0 || !found.inflight_split ||
+        found.inflight_split->desc_num < size)
+        return NULL;
+    return (struct zovn_inflight *)found.inflight_split;
+}
+
 const char *zovn_vhost_rings(int device, struct zovn_memory *memory,
                              struct zovn_ring_settings *settings) {
     uint64_t features;
@@ -77,11 +88,39 @@ const char *zovn_vhost_rings(int device, struct zovn_memory *memory,
     if (!read_ring(device, ZOVN_TRANSMIT, features, memory, &settings->transmit) ||
         !read_ring(device, ZOVN_RECEIVE, features, memory, &settings->receive))
         return "its rings cannot be used";
+    settings->transmit.inflight = inflight_of(device, ZOVN_TRANSMIT, settings->transmit.size);
     settings->mergeable = zovn_vhost_has(features, VIRTIO_NET_F_MRG_RXBUF);
     settings->version_1 = zovn_vhost_has(features, VIRTIO_F_VERSION_1);
     settings->sends = zovn_vhost_sends(features);
     settings->takes = zovn_vhost_takes(features);
     return NULL;
+}
+
+static bool find_file(const struct rte_vhost_memory *table, uint64_t address,
+                      struct zovn_record_of *about) {
+    for (uint32_t i = 0; i < table->nregions; i++) {
+        const struct rte_vhost_mem_region *region = &table->regions[i];
+        uint64_t offset = address - (uintptr_t)region->mmap_addr;
+        struct stat status;
+        if (offset >= region->mmap_size || fstat(region->fd, &status) < 0)
+            continue;
+        about->device = status.st_dev;
+        about->inode = status.st_ino;
+        about->offset = offset;
+        return true;
+    }
+    return false;
+}
+
+bool zovn_vhost_about(int device, const struct zovn_split_ring *ring,
+                      struct zovn_record_of *about) {
+    struct rte_vhost_memory *table = NULL;
+    if (rte_vhost_get_mem_table(device, &table) < 0 || !table)
+        return false;
+    about->size = ring->size;
+    bool found = find_file(table, (uintptr_t)ring->descriptors, about);
+    free(table);
+    return found;
 }
 
 static int copy(int file) {

@@ -4,6 +4,7 @@
 
 #include "ports/ring_port.h"
 #include "rings/memory.h"
+#include "vhost/record.h"
 
 enum { ZOVN_RECEIVE = 0, ZOVN_TRANSMIT = 1, ZOVN_RINGS = 2 }; /* by their numbers */
 
@@ -15,6 +16,9 @@ struct zovn_vhost_files {
 /* Fill in the memory of a device and the rings of a port; return NULL, or the problem. */
 const char *zovn_vhost_rings(int device, struct zovn_memory *memory,
                              struct zovn_ring_settings *settings);
+
+/* Say in which file a ring lies, and where; return false if that is not known. */
+bool zovn_vhost_about(int device, const struct zovn_split_ring *ring, struct zovn_record_of *about);
 
 /* Copy a ring's files; -1 for those that do not exist. */
 struct zovn_vhost_files zovn_vhost_files(int device, uint32_t ring);

@@ -18,6 +18,8 @@ enum {
     GET_VRING_BASE = 11,
     SET_VRING_KICK = 12,
     SET_VRING_CALL = 13,
+    GET_INFLIGHT_FD = 31,
+    SET_INFLIGHT_FD = 32,
 };
 
 void zovn_session_init(struct zovn_session *session, struct zovn_forwarder *forwarder,
@@ -69,15 +71,30 @@ static const char *attach_rings(struct zovn_session *session,
     return problem;
 }
 
+/* Frames that an earlier process held go on; without a record they may be lost, or repeat. */
+static void record(struct zovn_session *session, struct zovn_split_ring *ring) {
+    struct zovn_record_of about;
+    if (ring->inflight)
+        return;
+    if (zovn_vhost_about(session->device, ring, &about))
+        ring->inflight =
+            zovn_record_open(&session->record, session->line.options.path, &about, ring);
+    if (!ring->inflight)
+        zovn_say("%s: what is held is not recorded", session->line.options.name);
+}
+
 static void attach(struct zovn_session *session) {
     struct zovn_ring_settings settings = {.notify = notify, .closed = closed, .context = session};
     const char *problem = zovn_vhost_rings(session->device, &session->memory, &settings);
     if (!problem) {
+        record(session, &settings.transmit);
         for (uint32_t i = 0; i < ZOVN_RINGS; i++)
             session->files[i] = zovn_vhost_files(session->device, i);
         problem = attach_rings(session, &settings);
         for (uint32_t i = 0; problem && i < ZOVN_RINGS; i++)
             close_files(&session->files[i]);
+        if (problem)
+            zovn_record_close(&session->record);
     }
     const char *name = session->line.options.name;
     if (problem)
@@ -101,6 +118,7 @@ static void detach(struct zovn_session *session) {
         return;
     zovn_line_detach(&session->line);
     session->attached = false;
+    zovn_record_close(&session->record);
     for (uint32_t i = 0; i < ZOVN_RINGS; i++) {
         rte_vhost_set_vring_base(session->device, (uint16_t)i, session->next_avail[i],
                                  session->next_used[i]);
@@ -166,8 +184,8 @@ void zovn_session_enable(struct zovn_session *session, uint32_t ring, bool enabl
 }
 
 static bool moves_rings(uint32_t message) {
-    return message == RESET_OWNER || message == SET_MEM_TABLE ||
-           (message >= SET_VRING_NUM && message <= GET_VRING_BASE);
+    return message == RESET_OWNER || message == SET_MEM_TABLE || message == GET_INFLIGHT_FD ||
+           message == SET_INFLIGHT_FD || (message >= SET_VRING_NUM && message <= GET_VRING_BASE);
 }
 
 void zovn_session_before(struct zovn_session *session, uint32_t message) {

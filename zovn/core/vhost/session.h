@@ -18,6 +18,7 @@ struct zovn_session {
     uint32_t message; /* that is handled now; 0: none */
     struct zovn_memory memory; /* while attached */
     struct zovn_vhost_files files[ZOVN_RINGS];
+    struct zovn_record record;              /* while attached, if the front end keeps none */
     uint16_t next_avail[ZOVN_RINGS], next_used[ZOVN_RINGS]; /* when detached */
 };
 

@@ -10,6 +10,7 @@
 #include "system/log.h"
 #include "system/socket.h"
 #include "vhost/features.h"
+#include "vhost/record.h"
 #include "vhost/session.h"
 
 struct zovn_vhost {
@@ -167,6 +168,7 @@ struct zovn_vhost *zovn_vhost_open(struct zovn_forwarder *forwarder,
 /* librte_vhost calls `ended` and `disconnected` for a front end that is connected. */
 void zovn_vhost_close(struct zovn_vhost *vhost) {
     rte_vhost_driver_unregister(path_of(vhost));
+    zovn_record_remove(path_of(vhost));
     unlist(vhost);
     free(vhost);
 }

@@ -1,0 +1,70 @@
+/* A file that is mapped: what is written there is kept when this process is killed. */
+#include "vhost/record.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "forward/options.h"
+
+struct file {
+    struct zovn_record_of about;
+    struct zovn_inflight inflight;
+};
+
+struct path {
+    char text[ZOVN_PATH_BYTES + sizeof ".held"];
+};
+
+static struct path path_of(const char *socket) {
+    struct path path;
+    snprintf(path.text, sizeof path.text, "%s.held", socket);
+    return path;
+}
+
+static struct file *map(const char *socket, size_t bytes) {
+    struct path path = path_of(socket);
+    int file = open(path.text, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (file < 0)
+        return NULL;
+    void *memory = MAP_FAILED;
+    if (ftruncate(file, (off_t)bytes) == 0)
+        memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+/* Not if others gave chains back: QEMU may while no switch is there, and a guest may begin again. */
+static bool fits(const struct zovn_inflight *inflight, const struct zovn_split_ring *ring) {
+    return inflight->size == ring->size && inflight->last < ring->size &&
+           zovn_inflight_stands_at(inflight, ZOVN_READ(ring->used->index));
+}
+
+struct zovn_inflight *zovn_record_open(struct zovn_record *record, const char *socket,
+                                       const struct zovn_record_of *about,
+                                       const struct zovn_split_ring *ring) {
+    size_t bytes = sizeof(struct file) + ring->size * sizeof(struct zovn_inflight_entry);
+    struct file *file = map(socket, bytes);
+    if (!file)
+        return NULL;
+    if (memcmp(&file->about, about, sizeof *about) != 0 || !fits(&file->inflight, ring)) {
+        memset(file, 0, bytes);
+        file->about = *about;
+        file->inflight.size = (uint16_t)ring->size;
+        file->inflight.used_index = ZOVN_READ(ring->used->index);
+    }
+    *record = (struct zovn_record){.memory = file, .bytes = bytes};
+    return &file->inflight;
+}
+
+void zovn_record_close(struct zovn_record *record) {
+    if (record->memory)
+        munmap(record->memory, record->bytes);
+    record->memory = NULL;
+}
+
+void zovn_record_remove(const char *socket) {
+    unlink(path_of(socket).text);
+}

@@ -1,0 +1,36 @@
+/* A record of what is held, in a file next to the port's socket: for front ends that keep none.
+ *
+ * QEMU keeps one for disks, but not for networks. The file lasts as long as the host runs, where
+ * sockets do: in /run. It is used again for the same ring in the same memory, unless others gave chains back
+ * meanwhile. */
+#ifndef ZOVN_VHOST_RECORD_H
+#define ZOVN_VHOST_RECORD_H
+
+#include <stddef.h>
+
+#include "rings/inflight.h"
+
+/* What a record is about. */
+struct zovn_record_of {
+    uint64_t device, inode; /* of the file that is the guest's memory */
+    uint64_t offset;        /* of the ring's descriptors in it */
+    uint64_t size;          /* entries of the ring */
+};
+
+struct zovn_record {
+    void *memory; /* NULL: not open */
+    size_t bytes;
+};
+
+/* Open the record of the port with this socket; empty, if it was about another ring, or the ring went
+ * on without this program. Return NULL if there cannot be one. */
+struct zovn_inflight *zovn_record_open(struct zovn_record *record, const char *socket,
+                                       const struct zovn_record_of *about,
+                                       const struct zovn_split_ring *ring);
+
+void zovn_record_close(struct zovn_record *record);
+
+/* Remove the file: the port goes. */
+void zovn_record_remove(const char *socket);
+
+#endif
