@@ -49,6 +49,7 @@ class RawPortSettings(ctypes.Structure):
 
     _fields_: ClassVar = [
         ("vlans", _U64 * 64),
+        ("rate_bps", _U64),
         ("vlan", _U16),
         ("trunk", _U8),
         ("trust", _U8),
@@ -141,6 +142,7 @@ _CALLS: Final[Mapping[str, tuple[object, Sequence[object]]]] = {
     "switch_drain": (_BOOL, [_P, _U32]),
     "switch_remove": (None, [_P, _U32, ctypes.POINTER(RawCounters)]),
     "switch_step": (_U32, [_P, _U64]),
+    "switch_due": (_U64, [_P]),
     "switch_fix": (_BOOL, [_P, _U32, _U16, ctypes.c_char_p]),
     "switch_find": (ctypes.c_int32, [_P, _U16, ctypes.c_char_p]),
     "switch_counters": (_BOOL, [_P, _U32, ctypes.POINTER(RawCounters)]),

@@ -54,6 +54,7 @@ class PortSettings:
     tagged: Iterable[int] | None = None
     trust: str = "nothing"
     klass: int = 0
+    rate_bps: int = 0
 
 
 @dataclass(frozen=True)
@@ -199,6 +200,11 @@ class Switch:
         while self.step():
             pass
 
+    def due_s(self) -> float | None:
+        """Return in how many seconds a frame that waits for its port's rate may go, if one does."""
+        due_ns = int(self.library.zovn_switch_due(self.handle))
+        return None if due_ns == 2**64 - 1 else (due_ns - self.now_ns) / 1e9
+
     def fix(self, number: int, vlan: int, address: bytes) -> bool:
         """Make an address static, if the port has room for it."""
         return bool(self.library.zovn_switch_fix(self.handle, number, vlan, address))
@@ -250,6 +256,7 @@ def _raw_port(settings: PortSettings) -> RawPortSettings:
     for vlan in settings.tagged or ():
         raw.vlans[vlan // 64] |= 1 << vlan % 64
     raw.trust, raw.klass = TRUST.index(settings.trust), settings.klass
+    raw.rate_bps = settings.rate_bps
     return raw
 
 

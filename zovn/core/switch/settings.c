@@ -5,6 +5,9 @@
 
 enum { MOST_WEIGHT = 1000, MOST_ADDRESSES = 65536, MOST_PARKED = 4096 };
 
+#define LEAST_BPS UINT64_C(1000000)
+#define MOST_BPS UINT64_C(1000000000000)
+
 void zovn_settings_default(struct zovn_settings *settings) {
     *settings = (struct zovn_settings){
         .stall_ns = 1000000000,
@@ -55,5 +58,7 @@ const char *zovn_port_problem(const struct zovn_port_settings *settings) {
         return "class: there are classes 0 to 7";
     if (settings->trust > ZOVN_TRUST_DSCP)
         return "trust: nothing, priority or DSCP";
+    if (settings->rate_bps && (settings->rate_bps < LEAST_BPS || settings->rate_bps > MOST_BPS))
+        return "rate: from 1 Mb/s to 1 Tb/s; 0: no limit";
     return vlan_problem(settings);
 }

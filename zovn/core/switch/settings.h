@@ -28,6 +28,7 @@ enum zovn_trust { ZOVN_TRUST_NOTHING, ZOVN_TRUST_PRIORITY, ZOVN_TRUST_DSCP };
 
 struct zovn_port_settings {
     uint64_t vlans[64]; /* a trunk's tagged VLANs, one bit each */
+    uint64_t rate_bps;  /* of frames to the port; 0: as fast as it takes them */
     uint16_t vlan;      /* of frames without a tag; 0: a trunk that has none */
     uint8_t trunk;
     uint8_t trust; /* which mark of a frame gives its class; a frame without has the port's */

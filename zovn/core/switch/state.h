@@ -8,6 +8,7 @@
 
 #include "switch/addresses.h"
 #include "switch/facts.h"
+#include "switch/pace.h"
 #include "switch/set.h"
 
 #define ZOVN_NONE UINT32_MAX
@@ -58,6 +59,7 @@ struct zovn_member {
     uint32_t classes; /* those with frames, as bits */
     uint32_t class_turn; /* of those with weights */
     bool blocked, stalled;
+    struct zovn_pace pace;
     uint64_t blocked_since_ns, blocked_until_ns;
 };
 

@@ -50,6 +50,7 @@ static struct zovn_member *new_member(const struct zovn_switch *vswitch, struct 
     member->port = port;
     member->settings = *settings;
     member->running = true;
+    member->pace.rate_bps = settings->rate_bps;
     member->slots = calloc(port->heads, sizeof *member->slots);
     if (zovn_parking_init(member, vswitch->settings.parked) && member->slots)
         return member;
@@ -149,6 +150,19 @@ uint32_t zovn_switch_step(struct zovn_switch *vswitch, uint64_t now_ns) {
     publish_all(vswitch);
     zovn_addresses_sweep(&vswitch->addresses, now_ns);
     return moved;
+}
+
+uint64_t zovn_switch_due(const struct zovn_switch *vswitch) {
+    uint64_t due_ns = UINT64_MAX;
+    for (uint32_t i = 0; i < vswitch->end; i++) {
+        const struct zovn_member *member = vswitch->members[i];
+        if (!member || !member->classes)
+            continue;
+        uint64_t own_ns = zovn_pace_due(&member->pace, vswitch->now_ns);
+        if (own_ns > vswitch->now_ns && own_ns < due_ns)
+            due_ns = own_ns;
+    }
+    return due_ns;
 }
 
 bool zovn_switch_fix(struct zovn_switch *vswitch, uint32_t port, uint16_t vlan,

@@ -46,6 +46,10 @@ void zovn_switch_remove(struct zovn_switch *vswitch, uint32_t port, struct zovn_
  * frames were taken, delivered or dropped: after 0 nothing changes until a peer or time does. */
 uint32_t zovn_switch_step(struct zovn_switch *vswitch, uint64_t now_ns);
 
+/* Return when a frame that waits for its port's rate may go, on the clock of the last step;
+ * UINT64_MAX if none waits for that. A step is needed then, though no peer has done anything. */
+uint64_t zovn_switch_due(const struct zovn_switch *vswitch);
+
 /* Make an address static; return whether the port exists and has room for it. */
 bool zovn_switch_fix(struct zovn_switch *vswitch, uint32_t port, uint16_t vlan,
                      const uint8_t *address);
