@@ -1,9 +1,12 @@
 """Partition-aggregate: completion times of queries whose answers meet at one shallow port.
 
 One aggregator asks all workers; a query is complete when the last byte of the last one has arrived.
-TCP is real, CUBIC, and its connections stay open. The ways take turns within each point, so that
-other work of the machine slows all of them down. With three tiers, mid-level aggregators ask the
-workers and answer the aggregator.
+TCP is real, and its connections stay open. The ways take turns within each point, so that other
+work of the machine slows all of them down. With three tiers, mid-level aggregators ask the workers
+and answer the aggregator.
+
+Without tail loss probes (--tail-probes no) TCP waits 200 ms for each lost end of an answer, as it
+did when the paper was written.
 """
 
 import argparse
@@ -24,6 +27,8 @@ from lab.errors import LabError
 WORKERS: Final = (8, 16, 32)
 SIZES: Final = ("2KB", "6KB", "12KB", "24KB", "48KB", "96KB", "192KB", "1MB")
 QUEUES: Final = (64, 256)
+TAIL_PROBES: Final = {"yes": True, "no": False}
+"""By the words of the command line."""
 UNITS: Final = {"KB": 10**3, "MB": 10**6, "B": 1}
 
 
@@ -72,6 +77,8 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     add("--rate", type=float, help="queries/s; by default one after another")
     add("--limit", type=float, default=20.0, help="seconds for a round of a point at most")
     add("--bottleneck", default="1Gbps", help="rate of the port to the aggregator")
+    add("--congestion", default="cubic", help="congestion control of the workers, e.g. bbr")
+    add("--tail-probes", nargs="+", choices=TAIL_PROBES, default=["yes"], help="of TCP (TLP)")
     add("--tiers", type=int, choices=(2, 3), default=2)
     add("--middles", type=int, default=4, help="mid-level aggregators with three tiers")
     add("--background", type=float, help="background flows, with this mean gap in seconds")
@@ -94,12 +101,14 @@ def plan_of(options: argparse.Namespace) -> Plan:
         queries=max(1, options.queries // options.rounds),
         limit=options.limit,
         bottleneck=options.bottleneck,
+        congestion=options.congestion,
         rate=options.rate,
         tiers=options.tiers,
         middles=options.middles,
         background=options.background,
     )
-    return Plan(options.ways, options.sizes, options.rounds, load)
+    cases = list(product(options.sizes, (TAIL_PROBES[word] for word in options.tail_probes)))
+    return Plan(options.ways, cases, options.rounds, load)
 
 
 def main() -> int:

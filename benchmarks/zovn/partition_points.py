@@ -22,6 +22,8 @@ class Setting:
     workers: int
     tiers: int
     size_bytes: int
+    tail_probes: bool
+    """Whether TCP sends tail loss probes, as Linux does by default since 3.10."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class Point:
     workers: int
     tiers: int
     size_bytes: int
+    tail_probes: bool
     queries: int
     """Complete; fewer than asked for if the time was over."""
     mean_ms: float | None
@@ -89,12 +92,15 @@ def point(setting: Setting, measured: Measured) -> Point:
 
 def table(found: Sequence[Point]) -> Table:
     """Return points as a table."""
-    shown = Table("workers", "queue", "bytes", "way", "queries", "mean ms", "p50 ms", "p99 ms")
+    shown = Table(
+        "workers", "queue", "bytes", "TLP", "way", "queries", "mean ms", "p50 ms", "p99 ms"
+    )
     for heading in ("dropped", "timeouts", "probes", "sent again", "in vain"):
         shown.add_column(heading)
     for each in found:
         times = ("-" if t is None else f"{t:.2f}" for t in (each.mean_ms, each.p50_ms, each.p99_ms))
-        first = (each.workers, each.queue, each.size_bytes, each.mode, each.queries)
+        tail = "yes" if each.tail_probes else "no"
+        first = (each.workers, each.queue, each.size_bytes, tail, each.mode, each.queries)
         last = (each.dropped, each.timeouts, each.probes, each.retransmitted, each.spurious)
         shown.add_row(*map(str, first), *times, *map(str, last))
     return shown

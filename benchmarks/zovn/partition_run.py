@@ -5,15 +5,20 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import asdict, dataclass, replace
 from itertools import product
+from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.zovn.partition_network import Losses, Network, Request
 from benchmarks.zovn.partition_points import Record, Round, Setting
 from benchmarks.zovn.partition_ways import WAYS
+from lab.programs.processes import Place
+from lab.system import namespaces
 from lab.traffic import roles
 from lab.traffic.partition import BACKGROUND_PORT, Tiers, aggregate, send_background
 
 POLL_S: Final = 0.1
+PROBES_WITH_RACK: Final = 3
+"""The kernel's default."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +31,8 @@ class Load:
     """Seconds for a round at most."""
     bottleneck: str
     """Rate of the port to the aggregator."""
+    congestion: str = "cubic"
+    """Congestion control of the workers (tcp(7))."""
     rate: float | None = None
     """Queries/s; None: one after another."""
     tiers: int = 2
@@ -40,8 +47,8 @@ class Plan:
     """What is measured for each number of workers and each queue."""
 
     ways: Sequence[str]
-    sizes: Sequence[int]
-    """Bytes of an answer."""
+    cases: Sequence[tuple[int, bool]]
+    """Bytes of an answer, and whether TCP sends tail loss probes."""
     rounds: int
     load: Load
 
@@ -53,8 +60,10 @@ class Running:
     network: Network
     tiers: Tiers
 
-    def ask(self, size: int, load: Load) -> tuple[list[int], Losses]:
+    def ask(self, size: int, load: Load, *, tail_probes: bool = True) -> tuple[list[int], Losses]:
         """Send queries until they are complete or the time is over."""
+        for host in self.network.hosts:
+            set_tail_probes(host.place, on=tail_probes)
         with self.network.awake():
             before = self.network.losses()
             query_ns = self._ask(size, load)
@@ -84,10 +93,17 @@ def start(stack: ExitStack, request: Request, way: str, load: Load) -> Running:
         network = replace(network, awake=nullcontext)  # background flows never pause
     middles = load.middles if load.tiers == 3 else 0
     with network.awake():
-        tiers = stack.enter_context(Tiers(network.hosts[middles:], network.hosts[:middles]))
+        workers, between = network.hosts[middles:], network.hosts[:middles]
+        tiers = stack.enter_context(Tiers(workers, between, congestion=load.congestion))
         if load.background is not None:
             start_background(stack, network, load.background)
     return Running(network, tiers)
+
+
+def set_tail_probes(place: Place, *, on: bool) -> None:
+    """Let TCP there send tail loss probes, or not (networking/ip-sysctl)."""
+    value = PROBES_WITH_RACK if on else 0
+    namespaces.write_sysctls(Path(place.netns).name, {"ipv4/tcp_early_retrans": value})
 
 
 def start_background(stack: ExitStack, network: Network, gap_s: float) -> None:
@@ -112,8 +128,13 @@ def measure(
 
 
 def _turns(workers: int, queue: int, plan: Plan) -> Iterator[tuple[Setting, int]]:
-    for turn, size, way in product(range(plan.rounds), plan.sizes, plan.ways):
-        yield Setting(way, queue, workers, plan.load.tiers, size), turn
+    for turn, case, way in product(range(plan.rounds), plan.cases, plan.ways):
+        yield Setting(way, queue, workers, plan.load.tiers, *case), turn
+
+
+def _words(setting: Setting) -> str:
+    tail = "" if setting.tail_probes else " without tail loss probes"
+    return f"{setting.mode}, {setting.size_bytes} bytes{tail}"
 
 
 def _measure(
@@ -133,6 +154,7 @@ def _measure(
         for setting, turn in wanted:
             if record.find(setting, turn, known) is not None:
                 continue
-            say(f"  {setting.mode}, {setting.size_bytes} bytes: {turn + 1} of {plan.rounds}")
-            measured = ways[setting.mode].ask(setting.size_bytes, load)
+            say(f"  {_words(setting)}: {turn + 1} of {plan.rounds}")
+            way = ways[setting.mode]
+            measured = way.ask(setting.size_bytes, load, tail_probes=setting.tail_probes)
             record.add(Round(setting, turn, known, *measured))
