@@ -81,8 +81,9 @@ class Switch:
             raise
 
     def dropped(self) -> int:
-        """Return the frames that it dropped, for any reason."""
-        return sum(sum(port.drops.values()) for port in control.status(self._control).ports)
+        """Return the frames that it dropped for any reason, or that never came to it."""
+        ports = control.status(self._control).ports
+        return sum(sum(port.drops.values()) + (port.lost or 0) for port in ports)
 
     @contextmanager
     def awake(self) -> Iterator[None]:
@@ -112,10 +113,9 @@ class Switch:
 
     def _answers(self) -> bool:
         try:
-            control.ports(self._control)
+            return all(port.attached for port in control.ports(self._control))
         except SwitchAway:
             return False
-        return True
 
     def __enter__(self) -> Self:
         return self
