@@ -1,9 +1,9 @@
 """make demo-zovn: 32 workers answer one aggregator, through a lossy and a lossless switch.
 
-A query is complete when the last byte of the last answer has arrived. Both switches are zovn's, with
-the aggregator's port at 1 Gb/s; the lossy one drops above a queue of 64 or 256 frames. They take
-turns. TCP sends no tail loss probes, as when the paper was written; a second table shows one size
-with them. Needs root and Linux 6.16; takes a minute.
+A query is complete when the last byte of the last answer has arrived. Both switches are zovn's and
+have a port of 1 Gb/s to the aggregator; the lossy one drops above a queue of 64 or 256 frames. They
+take turns. TCP sends no tail loss probes, as when the paper was written; a second table shows one
+size with them. Needs root and Linux 6.16; takes a minute.
 """
 
 import argparse
@@ -21,6 +21,7 @@ from benchmarks.demo.zovn_plot import Bar, plot
 from benchmarks.zovn.partition_points import Point, Record, Round, points
 from benchmarks.zovn.partition_run import Load, Plan, measure
 from benchmarks.zovn.partition_ways import missing
+from common.output import fitting_console
 from lab.errors import LabError
 
 MODES: Final = {"zovn-lossy": "lossy", "zovn": "lossless"}
@@ -106,7 +107,7 @@ def table(title: str, lines: Sequence[Line]) -> Table:
 
 
 def _headings(mode: str) -> tuple[str, ...]:
-    return (f"{mode}:\nmean ms", "\np99 ms", "\ndrops", "\ntimeouts")
+    return (f"{mode} ms", "p99 ms", "drops", "timeouts")
 
 
 def _cells(line: Line) -> Iterator[str]:
@@ -165,7 +166,7 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
 
 def main() -> int:
     """Run the demo, and leave summary.json and demo-zovn.png in build/demo-zovn."""
-    options, console = arguments(), Console(highlight=False)
+    options, console = arguments(), fitting_console()
     try:
         rounds = play(console, options)
     except LabError as error:

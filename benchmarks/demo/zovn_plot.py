@@ -58,9 +58,11 @@ def _draw_means(axes: Axes, bars: Sequence[Bar]) -> None:
         axes.plot(at, tops, "_", color="black", label="99th percentile" if number else None)
     axes.set_xticks(range(len(places)), places)
     axes.set_yscale("log")
+    axes.set_ylim(1, 1_000)
+    axes.yaxis.set_major_formatter("{x:g}")
     axes.set_ylabel("ms until a query is complete")
     axes.grid(axis="y", alpha=0.3)
-    axes.legend(fontsize=8)
+    axes.legend(fontsize=8, loc="upper left", ncols=3)
 
 
 def _draw_shares(axes: Axes, bars: Sequence[Bar]) -> None:
@@ -70,10 +72,11 @@ def _draw_shares(axes: Axes, bars: Sequence[Bar]) -> None:
             times = sorted(bar.times_ms)
             shares = [(number + 1) / len(times) for number in range(len(times))]
             style = "-" if bar.queue == min(other.queue for other in bars) else "--"
-            label = f"{bar.mode}, beside a queue of {bar.queue}"
-            label = label if bar.mode == "lossless" else f"lossy, queue of {bar.queue}"
+            words = "no queue limit, beside" if bar.mode == "lossless" else "queue of"
+            label = f"{bar.mode}, {words} {bar.queue}"
             axes.step(times, shares, style, color=COLOURS[bar.mode], label=label, where="post")
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
     axes.set_xlabel(f"ms, answers of {smallest // 1000} KB")
     axes.set_ylabel("share of queries that are complete")
     axes.grid(alpha=0.3)

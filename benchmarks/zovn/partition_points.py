@@ -112,8 +112,11 @@ class Record:
     def __init__(self, path: Path | None = None) -> None:
         """Read what the file has; a line that was not finished is measured again."""
         self._path = path
-        lines = path.read_text().split("\n")[:-1] if path is not None and path.exists() else []
+        text = path.read_text() if path is not None and path.exists() else ""
+        *lines, rest = text.split("\n")
         self.rounds = [_round(json.loads(line)) for line in lines]
+        if path is not None and rest:
+            path.write_text(text.removesuffix(rest))
 
     def find(self, setting: Setting, turn: int, load: dict[str, Any]) -> Round | None:
         """Return such a round, if it was measured."""
