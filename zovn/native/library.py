@@ -157,6 +157,7 @@ _CALLS: Final[Mapping[str, tuple[object, Sequence[object]]]] = {
     "memory_port_notifications": (_U64, [_P]),
     "rest_steps": (_U32, [_U32]),
     "rest_ns": (_U64, [_U32, _U64, _U64]),
+    "veth_probe": (ctypes.c_int, [ctypes.c_char_p]),
     "ring_port_new": (_P, [ctypes.POINTER(RawRingSettings)]),
     "ring_port_ask": (None, [_P, _BOOL]),
     "ring_port_bad_buffers": (_U64, [_P]),
