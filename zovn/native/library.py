@@ -14,7 +14,7 @@ MOST_BYTES: Final = 65535 + 18
 MOST_REGIONS: Final = 64
 REASONS: Final = (
     *("congestion", "stalled", "malformed", "too_long", "no_destination", "reserved", "vlan"),
-    *("offload", "stopped", "removed"),
+    *("offload", "stopped", "removed", "refused"),
 )
 """Why frames are dropped, in the order of enum zovn_reason."""
 FAULTS: Final = ("sound", "avail_jump", "head_range", "head_twice", "peer_gone")

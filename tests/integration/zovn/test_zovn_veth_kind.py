@@ -110,7 +110,7 @@ def test_an_interface_that_is_removed_and_made_again_is_attached_again() -> None
             connect(3)
             prepare(3)
             neighbours(2, 3)
-            eventually(lambda: attached(running)[2])
+            eventually(lambda: running.report().ports[2].attachments == 2)
         run("ip", "netns", "exec", container(3), "ping", "-c", "3", "-i", "0.1", address(2))
         assert (into.settled(), into.gaps) == (flooding[0].sent, 0)
         again = running.report().ports[2]

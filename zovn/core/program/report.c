@@ -45,6 +45,7 @@ static const char *const REASONS[ZOVN_REASONS] = {
     [ZOVN_OFFLOAD] = "offload",
     [ZOVN_STOPPED] = "stopped",
     [ZOVN_REMOVED] = "removed",
+    [ZOVN_REFUSED] = "refused",
 };
 
 #define FIELD(name) {#name, offsetof(struct zovn_counters, name)}

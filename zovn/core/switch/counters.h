@@ -22,6 +22,7 @@ enum zovn_reason {
     ZOVN_OFFLOAD,        /* unfinished, and the destination does not finish it */
     ZOVN_STOPPED,        /* its port or its destination broke the rules of its ring */
     ZOVN_REMOVED,        /* its port or its destination was removed */
+    ZOVN_REFUSED,        /* its destination is a lossy port (TAP), and did not take it */
     ZOVN_REASONS,
 };
 

@@ -39,6 +39,10 @@ static enum zovn_put_result put(struct zovn_switch *vswitch, const struct zovn_p
     return result;
 }
 
+static enum zovn_reason reason_of(enum zovn_put_result result) {
+    return result == ZOVN_PUT_REFUSED ? ZOVN_REFUSED : ZOVN_TOO_LONG;
+}
+
 /* Return false if there is no room: then nothing has changed. */
 static bool move(struct zovn_switch *vswitch, const struct zovn_place *at) {
     struct zovn_member *source = vswitch->members[at->source];
@@ -54,7 +58,7 @@ static bool move(struct zovn_switch *vswitch, const struct zovn_place *at) {
     if (result == ZOVN_PUT_DONE)
         zovn_delivered(source, reference);
     else
-        zovn_dropped(source, reference, whole ? ZOVN_TOO_LONG : ZOVN_MALFORMED);
+        zovn_dropped(source, reference, whole ? reason_of(result) : ZOVN_MALFORMED);
     return true;
 }
 
