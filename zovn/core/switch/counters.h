@@ -19,7 +19,7 @@ enum zovn_reason {
     ZOVN_NO_DESTINATION, /* none but its own port, or none in its VLAN */
     ZOVN_RESERVED,       /* to an address that bridges do not forward (802.1Q, 8.6.3) */
     ZOVN_VLAN,           /* a tag that its port does not accept */
-    ZOVN_OFFLOAD,        /* unfinished, and the destination does not finish it */
+    ZOVN_OFFLOAD,        /* unfinished, and neither its destination nor the switch finishes it */
     ZOVN_STOPPED,        /* its port or its destination broke the rules of its ring */
     ZOVN_REMOVED,        /* its port or its destination was removed */
     ZOVN_REASONS,

@@ -1,6 +1,7 @@
 /* Queues of references; strict classes, then weighted ones, and in each its sources by turns. */
 #include "switch/queues.h"
 
+#include "switch/offload.h"
 #include "switch/parking.h"
 
 const struct zovn_facts *zovn_reference_facts(const struct zovn_member *source,
@@ -20,10 +21,17 @@ static struct zovn_class_queues *class_at(struct zovn_switch *vswitch,
     return &vswitch->members[at->destination]->queues[at->class];
 }
 
-/* Of the first frame of a source in a class. */
-static uint32_t first_length(const struct zovn_switch *vswitch,
-                             const struct zovn_class_queues *class, uint32_t source) {
-    return zovn_reference_facts(vswitch->members[source], class->from[source].head)->length;
+static const struct zovn_facts *first_of(const struct zovn_switch *vswitch,
+                                         const struct zovn_class_queues *class, uint32_t source) {
+    return zovn_reference_facts(vswitch->members[source], class->from[source].head);
+}
+
+/* Of what a source sends next in a class: its first frame, or a segment of it. */
+static uint32_t next_length(const struct zovn_switch *vswitch,
+                            const struct zovn_member *destination,
+                            const struct zovn_class_queues *class, uint32_t source) {
+    return zovn_next_length(first_of(vswitch, class, source), destination->port->takes,
+                            class->from[source].done);
 }
 
 void zovn_queue_push(struct zovn_switch *vswitch, const struct zovn_place *at, uint32_t reference) {
@@ -60,8 +68,9 @@ uint32_t zovn_queue_pop(struct zovn_switch *vswitch, const struct zovn_place *at
     struct zovn_member *destination = vswitch->members[at->destination];
     struct zovn_class_queues *class = class_at(vswitch, at);
     struct zovn_queue *queue = &class->from[at->source];
-    uint32_t reference = queue->head, length = first_length(vswitch, class, at->source);
+    uint32_t reference = queue->head, length = first_of(vswitch, class, at->source)->length;
     queue->head = *next_of(vswitch->members[at->source], reference);
+    queue->done = 0;
     class->bytes -= length;
     destination->counters.waiting_bytes -= length;
     destination->counters.waiting--;
@@ -71,10 +80,12 @@ uint32_t zovn_queue_pop(struct zovn_switch *vswitch, const struct zovn_place *at
 }
 
 /* Deficit round robin (Shreedhar and Varghese 1995): a turn adds a quantum, unused credit stays. */
-static uint32_t source_turn(const struct zovn_switch *vswitch, struct zovn_class_queues *class) {
+static uint32_t source_turn(const struct zovn_switch *vswitch,
+                            const struct zovn_member *destination,
+                            struct zovn_class_queues *class) {
     uint32_t source = class->turn;
     while (!zovn_set_has(&class->sources, source) ||
-           first_length(vswitch, class, source) > class->from[source].credit) {
+           next_length(vswitch, destination, class, source) > class->from[source].credit) {
         source = zovn_set_after(&class->sources, source);
         class->from[source].credit += ZOVN_QUANTUM;
     }
@@ -91,9 +102,11 @@ static uint32_t weighted_turn(const struct zovn_switch *vswitch, struct zovn_mem
     for (;;) {
         uint32_t turn = destination->class_turn;
         struct zovn_class_queues *class = &destination->queues[turn];
-        if (destination->classes >> turn & 1 &&
-            first_length(vswitch, class, source_turn(vswitch, class)) <= class->credit)
-            return turn;
+        if (destination->classes >> turn & 1) {
+            uint32_t source = source_turn(vswitch, destination, class);
+            if (next_length(vswitch, destination, class, source) <= class->credit)
+                return turn;
+        }
         turn = destination->class_turn = next_class(destination->classes, turn);
         destination->queues[turn].credit +=
             (uint64_t)ZOVN_QUANTUM * vswitch->settings.classes[turn].weight;
@@ -105,13 +118,25 @@ void zovn_queue_turn(struct zovn_switch *vswitch, uint32_t destination, struct z
     uint32_t strict = member->classes & vswitch->strict;
     at->destination = destination;
     at->class = strict ? 31 - (uint32_t)__builtin_clz(strict) : weighted_turn(vswitch, member);
-    at->source = source_turn(vswitch, &member->queues[at->class]);
+    at->source = source_turn(vswitch, member, &member->queues[at->class]);
 }
 
 void zovn_queue_charge(struct zovn_switch *vswitch, const struct zovn_place *at) {
     struct zovn_class_queues *class = class_at(vswitch, at);
-    uint32_t length = first_length(vswitch, class, at->source);
+    uint32_t length = next_length(vswitch, vswitch->members[at->destination], class, at->source);
     class->from[at->source].credit -= length;
     if (vswitch->settings.classes[at->class].weight)
         class->credit -= length;
+}
+
+bool zovn_queue_advance(struct zovn_switch *vswitch, const struct zovn_place *at) {
+    struct zovn_class_queues *class = class_at(vswitch, at);
+    struct zovn_queue *queue = &class->from[at->source];
+    const struct zovn_facts *facts = first_of(vswitch, class, at->source);
+    if (!facts->offload.kind)
+        return false;
+    uint32_t takes = vswitch->members[at->destination]->port->takes;
+    uint32_t step = zovn_offload_step(facts, takes, queue->done);
+    queue->done += step;
+    return step;
 }

@@ -20,7 +20,10 @@ uint32_t zovn_queue_pop(struct zovn_switch *vswitch, const struct zovn_place *at
  * what is left of a turn survives a full ring. */
 void zovn_queue_turn(struct zovn_switch *vswitch, uint32_t destination, struct zovn_place *at);
 
-/* Charge the turn with its first frame. */
+/* Charge the turn with its first frame, or with the next segment of it. */
 void zovn_queue_charge(struct zovn_switch *vswitch, const struct zovn_place *at);
+
+/* After a segment went out: return whether more of the first frame follow it. */
+bool zovn_queue_advance(struct zovn_switch *vswitch, const struct zovn_place *at);
 
 #endif

@@ -2,6 +2,7 @@
 #include "switch/serve.h"
 
 #include "switch/edit.h"
+#include "switch/offload.h"
 #include "switch/outcome.h"
 #include "switch/parking.h"
 
@@ -27,6 +28,10 @@ static enum zovn_put_result put(struct zovn_switch *vswitch, const struct zovn_p
     uint64_t threshold = vswitch->settings.classes[at->class].mark_bytes;
     bool mark = threshold && member->queues[at->class].bytes > threshold;
     struct zovn_head head;
+    struct zovn_finished finished;
+    if (facts->offload.flags)
+        facts = zovn_offload_finish(&finished, facts, member->port->takes,
+                                    member->queues[at->class].from[at->source].done, frame);
     bool marked = zovn_edit(frame, &head, facts, mark, &member->settings);
     uint32_t length = frame->length; /* the port puts its own header before it */
     enum zovn_put_result result = member->port->calls->put(member->port, frame);
@@ -50,6 +55,8 @@ static bool move(struct zovn_switch *vswitch, const struct zovn_place *at) {
     if (result == ZOVN_PUT_NO_ROOM)
         return false;
     zovn_queue_charge(vswitch, at);
+    if (result == ZOVN_PUT_DONE && zovn_queue_advance(vswitch, at))
+        return true;
     zovn_queue_pop(vswitch, at);
     if (result == ZOVN_PUT_DONE)
         zovn_delivered(source, reference);

@@ -31,6 +31,7 @@ struct zovn_parked {
 
 struct zovn_queue {
     uint32_t head, tail, count;
+    uint32_t done; /* bytes of the first frame's payload that went out as segments */
     uint64_t credit; /* bytes that the source may still send in its turn */
 };
 
