@@ -286,3 +286,36 @@ def test_a_checksum_of_zero_is_sent_as_all_ones() -> None:
         (got,) = rig.drain()[1]
         assert got == packet.finished()
         assert got[packet.transport_at + 6 :][:2] == b"\xff\xff"
+
+
+def test_a_frame_that_no_buffer_can_hold_is_cut_though_its_receiver_takes_it_whole() -> None:
+    """Sixteen buffers of 1,500 bytes are all that there will ever be."""
+    sender, receiver = Guest(offloads=ALL), Guest(offloads=ALL)
+    switch = Switch()
+    for port, guest in enumerate((sender, receiver)):
+        switch.add(guest.handle or 0)
+        switch.fix(port, 1, address(port))
+    header = address(1) + address(0)
+    for packet, fits in (
+        (Packet(BYTES[:4000], header=header), True),
+        (Packet(BYTES, header=header), False),
+    ):
+        whole = packet.unfinished()
+        for _ in range(len(receiver.receive.free)):
+            receiver.post((1500,))
+        sender.send(whole, offload=RawOffload(*vars(packet.offload(1000)).values()))
+        got = [data for _, data in collected(switch, sender, receiver)]
+        assert got == ([whole] if fits else finished(packet, 1000))
+    assert switch.counters(0).drops == {}
+
+
+def collected(switch: Switch, sender: Guest, receiver: Guest) -> list[tuple[bytes, bytes]]:
+    """Step until the sender has its frame back; keep all buffers posted."""
+    got: list[tuple[bytes, bytes]] = []
+    while not sender.completed():
+        switch.step()
+        assert switch.check() is None
+        got += receiver.received()
+        for _ in range(len(receiver.receive.free)):
+            receiver.post((1500,))
+    return got

@@ -28,10 +28,4 @@ const struct zovn_facts *zovn_offload_finish(struct zovn_finished *finished,
                                              const struct zovn_facts *facts, uint32_t takes,
                                              uint32_t done, struct zovn_frame *frame);
 
-/* The same for a frame that nothing was left of, which most are. */
-static inline uint32_t zovn_next_length(const struct zovn_facts *facts, uint32_t takes,
-                                        uint32_t done) {
-    return facts->offload.kind ? zovn_offload_length(facts, takes, done) : facts->length;
-}
-
 #endif

@@ -1,7 +1,6 @@
 /* Queues of references; strict classes, then weighted ones, and in each its sources by turns. */
 #include "switch/queues.h"
 
-#include "switch/offload.h"
 #include "switch/parking.h"
 
 const struct zovn_facts *zovn_reference_facts(const struct zovn_member *source,
@@ -26,12 +25,19 @@ static const struct zovn_facts *first_of(const struct zovn_switch *vswitch,
     return zovn_reference_facts(vswitch->members[source], class->from[source].head);
 }
 
+static uint32_t takes_of(const struct zovn_member *destination, const struct zovn_queue *queue) {
+    return queue->cut ? 0 : destination->port->takes;
+}
+
 /* Of what a source sends next in a class: its first frame, or a segment of it. */
 static uint32_t next_length(const struct zovn_switch *vswitch,
                             const struct zovn_member *destination,
                             const struct zovn_class_queues *class, uint32_t source) {
-    return zovn_next_length(first_of(vswitch, class, source), destination->port->takes,
-                            class->from[source].done);
+    const struct zovn_facts *facts = first_of(vswitch, class, source);
+    if (__builtin_expect(!facts->offload.kind, 1))
+        return facts->length;
+    const struct zovn_queue *queue = &class->from[source];
+    return zovn_offload_length(facts, takes_of(destination, queue), queue->done);
 }
 
 void zovn_queue_push(struct zovn_switch *vswitch, const struct zovn_place *at, uint32_t reference) {
@@ -71,6 +77,7 @@ uint32_t zovn_queue_pop(struct zovn_switch *vswitch, const struct zovn_place *at
     uint32_t reference = queue->head, length = first_of(vswitch, class, at->source)->length;
     queue->head = *next_of(vswitch->members[at->source], reference);
     queue->done = 0;
+    queue->cut = false;
     class->bytes -= length;
     destination->counters.waiting_bytes -= length;
     destination->counters.waiting--;
@@ -132,11 +139,28 @@ void zovn_queue_charge(struct zovn_switch *vswitch, const struct zovn_place *at)
 bool zovn_queue_advance(struct zovn_switch *vswitch, const struct zovn_place *at) {
     struct zovn_class_queues *class = class_at(vswitch, at);
     struct zovn_queue *queue = &class->from[at->source];
-    const struct zovn_facts *facts = first_of(vswitch, class, at->source);
-    if (!facts->offload.kind)
-        return false;
-    uint32_t takes = vswitch->members[at->destination]->port->takes;
-    uint32_t step = zovn_offload_step(facts, takes, queue->done);
-    queue->done += step;
+    uint32_t takes = takes_of(vswitch->members[at->destination], queue);
+    uint32_t step = zovn_offload_step(first_of(vswitch, class, at->source), takes, queue->done);
+    queue->done = (uint16_t)(queue->done + step);
     return step;
+}
+
+bool zovn_queue_cut(struct zovn_switch *vswitch, const struct zovn_place *at) {
+    struct zovn_class_queues *class = class_at(vswitch, at);
+    struct zovn_queue *queue = &class->from[at->source];
+    const struct zovn_facts *facts = first_of(vswitch, class, at->source);
+    uint32_t takes = takes_of(vswitch->members[at->destination], queue);
+    queue->cut = facts->payload_at && zovn_offload_length(facts, takes, 0) == facts->length &&
+                 zovn_offload_length(facts, 0, 0) < facts->length;
+    return queue->cut;
+}
+
+const struct zovn_facts *zovn_queue_finish(struct zovn_switch *vswitch, const struct zovn_place *at,
+                                           struct zovn_finished *finished,
+                                           struct zovn_frame *frame) {
+    struct zovn_class_queues *class = class_at(vswitch, at);
+    const struct zovn_queue *queue = &class->from[at->source];
+    uint32_t takes = takes_of(vswitch->members[at->destination], queue);
+    return zovn_offload_finish(finished, first_of(vswitch, class, at->source), takes, queue->done,
+                               frame);
 }

@@ -22,6 +22,7 @@ static bool fetch(const struct zovn_member *source, uint32_t reference,
     return true;
 }
 
+/* As the frame's sender left it, or finished by the switch. */
 static enum zovn_put_result put(struct zovn_switch *vswitch, const struct zovn_place *at,
                                 const struct zovn_facts *facts, struct zovn_frame *frame) {
     struct zovn_member *member = vswitch->members[at->destination];
@@ -29,9 +30,11 @@ static enum zovn_put_result put(struct zovn_switch *vswitch, const struct zovn_p
     bool mark = threshold && member->queues[at->class].bytes > threshold;
     struct zovn_head head;
     struct zovn_finished finished;
-    if (facts->offload.flags)
-        facts = zovn_offload_finish(&finished, facts, member->port->takes,
-                                    member->queues[at->class].from[at->source].done, frame);
+    if (facts->offload.flags) {
+        if (!member->port->calls->room(member->port))
+            return ZOVN_PUT_NO_ROOM;
+        facts = zovn_queue_finish(vswitch, at, &finished, frame);
+    }
     bool marked = zovn_edit(frame, &head, facts, mark, &member->settings);
     uint32_t length = frame->length; /* the port puts its own header before it */
     enum zovn_put_result result = member->port->calls->put(member->port, frame);
@@ -54,8 +57,10 @@ static bool move(struct zovn_switch *vswitch, const struct zovn_place *at) {
     enum zovn_put_result result = whole ? put(vswitch, at, facts, &frame) : ZOVN_PUT_TOO_LONG;
     if (result == ZOVN_PUT_NO_ROOM)
         return false;
+    if (result == ZOVN_PUT_TOO_LONG && whole && zovn_queue_cut(vswitch, at))
+        return true;
     zovn_queue_charge(vswitch, at);
-    if (result == ZOVN_PUT_DONE && zovn_queue_advance(vswitch, at))
+    if (result == ZOVN_PUT_DONE && facts->offload.kind && zovn_queue_advance(vswitch, at))
         return true;
     zovn_queue_pop(vswitch, at);
     if (result == ZOVN_PUT_DONE)
