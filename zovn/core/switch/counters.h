@@ -5,7 +5,8 @@
  *     in + copies = delivered + held + parked + the sum of drops
  *
  * A frame that is flooded to n destinations is one of `in` and n - 1 `copies`; each of the n is
- * delivered, parked or dropped by itself. A frame is `held` while it lies in its sender's ring. */
+ * delivered, parked or dropped by itself. A frame is `held` while it lies in its sender's ring. A frame
+ * that the switch cuts into segments is one of `in` and `delivered`; `out` counts its segments. */
 #ifndef ZOVN_SWITCH_COUNTERS_H
 #define ZOVN_SWITCH_COUNTERS_H
 
