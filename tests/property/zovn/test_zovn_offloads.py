@@ -62,6 +62,7 @@ def test_a_checksum_is_that_of_the_packet(packet: Packet) -> None:
     rig.settle()
     assert rig.ports[1].receive_with_offload() == (packet.finished(), Offload())
     assert rig.drops(0) == {}
+    assert rig.counters(1).finished == 1
 
 
 @given(PACKETS, SIZES, st.sampled_from([0, CHECKSUM, ALL & ~ECN, ALL & ~CHECKSUM]))
@@ -81,6 +82,7 @@ def test_segments_are_packets_of_their_own(packet: Packet, size: int, takes: int
         == packet.payload
     )
     assert rig.counters(0).delivered == 1
+    assert rig.counters(1).finished == len(got)
     assert (rig.counters(1).out, rig.counters(1).out_bytes) == (len(got), sum(map(len, got)))
 
 
@@ -91,6 +93,7 @@ def test_what_the_receiver_takes_passes_as_it_is(packet: Packet, size: int) -> N
     rig.ports[0].send(packet.unfinished(), offload)
     rig.settle()
     assert rig.ports[1].receive_with_offload() == (packet.unfinished(), offload)
+    assert rig.counters(1).finished == 0
 
 
 @settings(max_examples=part(50))

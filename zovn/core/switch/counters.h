@@ -39,6 +39,7 @@ struct zovn_counters {
     uint64_t out;
     uint64_t out_bytes;
     uint64_t marked;
+    uint64_t finished;      /* the switch made their checksums, or cut them out of longer ones */
     uint64_t waiting;       /* frames, now */
     uint64_t waiting_bytes; /* the same in bytes */
     uint64_t blocked_ns;    /* frames waited, and none was taken */

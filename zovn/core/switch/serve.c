@@ -43,6 +43,7 @@ static enum zovn_put_result put(struct zovn_switch *vswitch, const struct zovn_p
         member->counters.out_bytes += length;
         zovn_pace_sent(&member->pace, vswitch->now_ns, length);
         member->counters.marked += marked;
+        member->counters.finished += facts == &finished.facts;
     }
     return result;
 }
