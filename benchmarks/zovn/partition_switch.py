@@ -29,12 +29,12 @@ from lab.fabric.plan import FabricPlan, parse_bitrate
 from lab.plan import namespace
 from lab.programs.processes import Place, environment
 from lab.system import namespaces
+from zovn.check.veths import probe_veths
 from zovn.core_files import program
 from zovn.errors import CoreError, SwitchAway
 from zovn.switch import control
 
 NAME: Final = "zovn switch"
-PROBE: Final = "zovn-veth-probe"
 READY_S: Final = 60.0
 END_S: Final = 10.0
 POLL_S: Final = 0.05
@@ -43,13 +43,13 @@ POLL_S: Final = 0.05
 def missing() -> list[str]:
     """Return what this machine lacks for the switch, each as a sentence with a fix."""
     try:
-        program(), (probe := program(PROBE))
+        program()
     except CoreError as error:
         return [str(error)]
-    said = subprocess.run([probe], capture_output=True, text=True, check=False).stdout
-    if said.strip() == "lossless":
+    found = probe_veths()
+    if found.result == "lossless":
         return []
-    return [f"Ports to containers are {said.strip()}. They need Linux 6.16 or newer."]
+    return [f"Ports to containers are {found.said}. They need Linux 6.16 or newer."]
 
 
 class Switch:

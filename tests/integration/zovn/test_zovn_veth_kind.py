@@ -1,6 +1,9 @@
 """Ports to containers of the program: lossless, and following interfaces that come and go."""
 
+import json
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -56,6 +59,10 @@ def states(running: RunningSwitch) -> list[str]:
     return [one.state for one in running.report().ports]
 
 
+def attached(running: RunningSwitch) -> list[bool]:
+    return [one.attached for one in running.report().ports]
+
+
 def dropped(running: RunningSwitch) -> int:
     """Return what was lost in the switch and before it."""
     return sum(sum(one.drops.values()) + (one.lost or 0) for one in running.report().ports)
@@ -65,7 +72,7 @@ def test_ping_between_two_containers_and_settings_restored_at_the_end() -> None:
     with host(1, 2):
         before = state_of_host(1)
         with switch(1, 2) as running:
-            assert states(running) == ["silent", "silent"]
+            assert attached(running) == [True, True]
             assert state_of_host(1) != before
             for name in (container(1), container(2)):
                 run("ip", "-n", name, "neighbour", "flush", "dev", "e0")
@@ -103,7 +110,7 @@ def test_an_interface_that_is_removed_and_made_again_is_attached_again() -> None
             connect(3)
             prepare(3)
             neighbours(2, 3)
-            eventually(lambda: states(running)[2] == "silent")
+            eventually(lambda: running.report().ports[2].attachments == 2)
         run("ip", "netns", "exec", container(3), "ping", "-c", "3", "-i", "0.1", address(2))
         assert (into.settled(), into.gaps) == (flooding[0].sent, 0)
         again = running.report().ports[2]
@@ -112,12 +119,12 @@ def test_an_interface_that_is_removed_and_made_again_is_attached_again() -> None
 
 def test_an_interface_that_does_not_exist_yet_is_waited_for() -> None:
     with host(1), switch(1, 2) as running:
-        assert states(running) == ["silent", "missing"]
+        assert (attached(running), states(running)[1]) == ([True, False], "missing")
         assert control.ports(running.config.control)[1].interface == port(2)
         try:
             connect(2)
             prepare(2)
-            eventually(lambda: states(running)[1] == "silent")
+            eventually(lambda: attached(running)[1])
             run("ip", "netns", "exec", container(1), "ping", "-c", "3", "-i", "0.1", address(2))
         finally:
             namespaces.remove(container(2))
@@ -129,6 +136,45 @@ def test_an_interface_that_is_no_veth_is_refused_and_so_is_a_second_port_of_one(
             control.add(running.config.control, "name=x kind=veth interface=lo")
         with pytest.raises(SwitchError, match="x: another port has p1"):
             control.add(running.config.control, "name=x kind=veth interface=p1")
+
+
+def zovn(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run `zovn switch` on the host."""
+    enter = ["nsenter", f"--net={namespaces.path(HOST)}"]
+    command = [*enter, sys.executable, "-m", "zovn", "switch", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+
+def bridge(*numbers: int) -> None:
+    """Connect the host's ends by a bridge, as if there had never been a switch."""
+    run("ip", "-n", HOST, "link", "add", "br0", "up", "type", "bridge")
+    for number in numbers:
+        run("ip", "-n", HOST, "link", "set", port(number), "master", "br0")
+
+
+def test_what_a_killed_switch_left_is_released() -> None:
+    with host(1, 2):
+        before = state_of_host(1)
+        with switch(1, 2) as running, floods([(1, 2)] * 4):
+            eventually(lambda: running.report().ports[1].counters["out"] > 1000)
+            refused = zovn("release", port(1))
+            assert (refused.returncode, refused.stdout) == (
+                1,
+                "p1: another program uses it (XDP); stop that first\n",
+            )
+            running.end(signal.SIGKILL)
+            assert state_of_host(1) != before
+            settings = str(running.folder / "zovn.toml")
+            done = zovn("release", "--config", settings, "--json")
+            assert (done.returncode, [one["result"] for one in json.loads(done.stdout)]) == (
+                0,
+                ["released", "released"],
+            )
+            assert zovn("release", port(1)).stdout == "p1: clean\n"
+        assert state_of_host(1) == before
+        assert zovn("release", "none").returncode == 1
+        bridge(1, 2)
+        run("ip", "netns", "exec", container(1), "ping", "-c", "3", "-i", "0.1", address(2))
 
 
 def test_a_rate_holds_and_loses_nothing() -> None:

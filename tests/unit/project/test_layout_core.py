@@ -29,8 +29,14 @@ ZOVN: Final[Arrows] = {
     "system": frozenset(),
     "forward": frozenset({"switch/settings.h", "switch/switch.h", "system"}),
     "vhost": frozenset({"forward", "ports", "rings", "system"}),
-    "program": frozenset({"forward", "switch/settings.h", "system", "veth/veth_port.h", "vhost"}),
+    "program": frozenset(
+        {
+            *("forward", "switch/settings.h", "system"),
+            *("tap/tap_port.h", "veth/veth_port.h", "vhost"),
+        }
+    ),
     "veth": frozenset({"ports/port.h"}),
+    "tap": frozenset({"ports/port.h"}),
     "tools": frozenset({"forward", "ports", "switch/switch.h", "veth"}),
 }
 SIMULATOR: Final[Arrows] = {"": frozenset()}

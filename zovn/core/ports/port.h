@@ -22,7 +22,7 @@ enum {
 };
 
 enum zovn_frame_result { ZOVN_FRAME_OK, ZOVN_FRAME_MALFORMED, ZOVN_FRAME_TOO_LONG };
-enum zovn_put_result { ZOVN_PUT_DONE, ZOVN_PUT_NO_ROOM, ZOVN_PUT_TOO_LONG };
+enum zovn_put_result { ZOVN_PUT_DONE, ZOVN_PUT_NO_ROOM, ZOVN_PUT_TOO_LONG, ZOVN_PUT_REFUSED };
 
 struct zovn_port;
 
@@ -32,7 +32,8 @@ struct zovn_port_calls {
     /* Find a frame's bytes. They may change at any time, and so may what is found the next time. */
     enum zovn_frame_result (*frame)(struct zovn_port *port, uint16_t head,
                                     struct zovn_frame *frame);
-    /* Copy a frame to the peer. A frame that can never fit is too long. */
+    /* Copy a frame to the peer. A frame that can never fit is too long; only a lossy port refuses
+     * one. */
     enum zovn_put_result (*put)(struct zovn_port *port, struct zovn_frame *frame);
     /* Return whether the peer has any room. */
     bool (*room)(struct zovn_port *port);

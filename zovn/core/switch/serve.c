@@ -2,6 +2,7 @@
 #include "switch/serve.h"
 
 #include "switch/edit.h"
+#include "switch/offload.h"
 #include "switch/outcome.h"
 #include "switch/parking.h"
 
@@ -21,12 +22,19 @@ static bool fetch(const struct zovn_member *source, uint32_t reference,
     return true;
 }
 
+/* As the frame's sender left it, or finished by the switch. */
 static enum zovn_put_result put(struct zovn_switch *vswitch, const struct zovn_place *at,
                                 const struct zovn_facts *facts, struct zovn_frame *frame) {
     struct zovn_member *member = vswitch->members[at->destination];
     uint64_t threshold = vswitch->settings.classes[at->class].mark_bytes;
     bool mark = threshold && member->queues[at->class].bytes > threshold;
     struct zovn_head head;
+    struct zovn_finished finished;
+    if (facts->offload.flags) {
+        if (!member->port->calls->room(member->port))
+            return ZOVN_PUT_NO_ROOM;
+        facts = zovn_queue_finish(vswitch, at, &finished, frame);
+    }
     bool marked = zovn_edit(frame, &head, facts, mark, &member->settings);
     uint32_t length = frame->length; /* the port puts its own header before it */
     enum zovn_put_result result = member->port->calls->put(member->port, frame);
@@ -35,8 +43,13 @@ static enum zovn_put_result put(struct zovn_switch *vswitch, const struct zovn_p
         member->counters.out_bytes += length;
         zovn_pace_sent(&member->pace, vswitch->now_ns, length);
         member->counters.marked += marked;
+        member->counters.finished += facts == &finished.facts;
     }
     return result;
+}
+
+static enum zovn_reason reason_of(enum zovn_put_result result) {
+    return result == ZOVN_PUT_REFUSED ? ZOVN_REFUSED : ZOVN_TOO_LONG;
 }
 
 /* Return false if there is no room: then nothing has changed. */
@@ -49,12 +62,16 @@ static bool move(struct zovn_switch *vswitch, const struct zovn_place *at) {
     enum zovn_put_result result = whole ? put(vswitch, at, facts, &frame) : ZOVN_PUT_TOO_LONG;
     if (result == ZOVN_PUT_NO_ROOM)
         return false;
+    if (result == ZOVN_PUT_TOO_LONG && whole && zovn_queue_cut(vswitch, at))
+        return true;
     zovn_queue_charge(vswitch, at);
+    if (result == ZOVN_PUT_DONE && facts->offload.kind && zovn_queue_advance(vswitch, at))
+        return true;
     zovn_queue_pop(vswitch, at);
     if (result == ZOVN_PUT_DONE)
         zovn_delivered(source, reference);
     else
-        zovn_dropped(source, reference, whole ? ZOVN_TOO_LONG : ZOVN_MALFORMED);
+        zovn_dropped(source, reference, whole ? reason_of(result) : ZOVN_MALFORMED);
     return true;
 }
 
