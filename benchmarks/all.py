@@ -112,6 +112,11 @@ BENCHMARKS: Final = (
     Benchmark("zovn.offloads", "--seconds 0.05 --repetitions 1"),
     Benchmark("zovn.partition_aggregate", "--quick"),
     Benchmark("zovn.partition_aggregate", "--quick --tiers 3", "--tiers 3 --queries 200"),
+    Benchmark(
+        "zovn.partition_aggregate",
+        "--quick --tail-probes no",
+        "--tail-probes no --workers 32 --sizes 6KB,12KB,24KB,48KB",
+    ),
 )
 
 

@@ -82,7 +82,7 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     add("--tiers", type=int, choices=(2, 3), default=2)
     add("--middles", type=int, default=4, help="mid-level aggregators with three tiers")
     add("--background", type=float, help="background flows, with this mean gap in seconds")
-    add("--ways", nargs="+", choices=WAYS, default=list(WAYS))
+    add("--ways", nargs="+", choices=WAYS, help="by default all that can run here")
     add("--raw", type=Path, help="file of rounds: those that it has are not measured again")
     add("--json", action="store_true", help="print JSON instead of a table")
     add("--quick", action="store_true", help="few workers and queries: no figures")
@@ -90,9 +90,20 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     if options.quick:
         options.workers, options.sizes, options.queue = [8], [2_000, 48_000], [32]
         options.queries, options.rounds, options.limit = 20, 2, 3.0
+    if options.ways is None:
+        options.ways = available()
     if lacking := missing(options.ways):
         parser.exit(1, "\n".join(lacking) + "\n")
     return options
+
+
+def available() -> list[str]:
+    """Return the ways that can run here, and say why others cannot."""
+    lacking = {way: missing([way]) for way in WAYS}
+    found = [way for way in WAYS if not lacking[way]]
+    for way in set(WAYS) - set(found) if found else ():
+        say(f"without {way}: {'; '.join(lacking[way])}")
+    return found or list(WAYS)
 
 
 def plan_of(options: argparse.Namespace) -> Plan:

@@ -68,10 +68,12 @@ def test_what_is_missing_ends_the_program_with_its_words(
     monkeypatch.setattr(partition_ways, "switch_missing", lambda: lacking)
     assert partition_ways.missing(["bridge"]) == []
     assert partition_ways.missing(["bridge", "zovn-lossy"]) == lacking
-    for read in (arguments, demo.arguments):
+    for read, words in ((arguments, ["--ways", "zovn"]), (demo.arguments, [])):
         with pytest.raises(SystemExit, match="1"):
-            read([])
+            read(words)
         assert lacking[0] in capsys.readouterr().err
+    assert arguments([]).ways == ["bridge"]
+    assert f"without zovn: {lacking[0]}" in capsys.readouterr().err
 
 
 @pytest.fixture
