@@ -14,6 +14,7 @@ from typing import Final
 
 from benchmarks.zovn.runs import (
     Spread,
+    build,
     in_turns,
     numbers_of,
     parser,
@@ -81,6 +82,7 @@ def main() -> int:
     made.add_argument("--sizes", type=numbers_of, default=list(BYTES), help="of frames: 64,1500")
     made.add_argument("--sink", type=float, default=SINK, help="frames/s that the sink takes")
     options = shortened(made.parse_args(), senders=[4], sizes=[64], sink=20_000)
+    build()
     found = in_turns(
         product(options.senders, options.sizes),
         present(options.ways),

@@ -65,6 +65,11 @@ class Ovs:
         bridge = f"unix:{self._folder}/b.mgmt"
         self._run("ovs-ofctl", "add-flow", bridge, f"dl_dst={station},actions=output:{number + 1}")
 
+    @property
+    def pid(self) -> int:
+        """Process of the switch."""
+        return self._processes[-1].pid
+
     def begin(self) -> None:
         """Begin to count its cycles."""
         self._appctl("dpif-netdev/pmd-stats-clear")

@@ -3,10 +3,12 @@
 import argparse
 import json
 import os
+import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from statistics import median
 from typing import Any, Final, TypeVar
 
@@ -14,7 +16,9 @@ from rich.table import Table
 
 from benchmarks.zovn.switches import WAYS
 from common.output import fitting_console
+from zovn.core_files import program
 
+CORE: Final = Path(__file__).parents[2] / "zovn" / "core"
 SETUP: Final = "sh scripts/setup-zovn-bench.sh"
 Case = TypeVar("Case", bound=Hashable)
 Result = TypeVar("Result")
@@ -72,6 +76,17 @@ def parser(
     add("--json", action="store_true", help="print JSON instead of a table")
     add("--quick", action="store_true", help="seconds: no figures")
     return made
+
+
+def build() -> None:
+    """Build the switch and the generator.
+
+    Raises:
+        CoreError: one of them is missing then, since there is no libdpdk-dev.
+    """
+    subprocess.run(["make", "-s", "-C", str(CORE), "all", "bench"], check=True)  # noqa: S607  any make
+    for name in ("zovn-switch", "zovn-generator"):
+        program(name)
 
 
 def shortened(options: argparse.Namespace, **quick: Any) -> argparse.Namespace:

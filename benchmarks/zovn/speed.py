@@ -15,6 +15,7 @@ from typing import Final
 
 from benchmarks.zovn.runs import (
     Spread,
+    build,
     in_turns,
     numbers_of,
     parser,
@@ -84,6 +85,7 @@ def main() -> int:
     made = parser(__doc__, seconds=2.0, repetitions=7, ways=list(WAYS))
     made.add_argument("--sizes", type=numbers_of, default=list(BYTES), help="of frames: 64,1500")
     options = shortened(made.parse_args(), sizes=[64])
+    build()
     found = in_turns(
         options.sizes,
         present(options.ways),

@@ -30,6 +30,10 @@ class Switch(Protocol):
     def sockets(self) -> Sequence[str]:
         """Sockets of its ports, in order."""
 
+    @property
+    def pid(self) -> int:
+        """Its process."""
+
     def begin(self) -> None:
         """Begin to count its work."""
 
@@ -57,6 +61,11 @@ class Ours:
             command = [str(program()), str(folder / "configuration")]
             self.process = subprocess.Popen(pinned(command, first_cpu()), stderr=log)
         self._before = 0
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self.process.pid
 
     def wait(self) -> None:
         """Wait until it answers."""
@@ -105,6 +114,11 @@ class Testpmd:
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self.process.pid
 
     def wait(self) -> None:
         """Wait until it forwards: it says how to stop it."""
@@ -210,11 +224,20 @@ class Measured:
     cycles: float | None
 
 
+@contextmanager
+def running(way: str, ports: int, length: int) -> Iterator[Switch]:
+    """Run a switch for frames of a length, in a folder of its own."""
+    with (
+        tempfile.TemporaryDirectory(prefix="zovn-bench-") as folder,
+        WAYS[way].start(Path(folder), ports, length) as switch,
+    ):
+        yield switch
+
+
 def measure(way: str, ports: int, traffic: Traffic) -> Measured:
     """Start a switch, send traffic through it, and end it."""
     with (
-        tempfile.TemporaryDirectory(prefix="zovn-bench-") as folder,
-        WAYS[way].start(Path(folder), ports, traffic.bytes) as switch,
+        running(way, ports, traffic.bytes) as switch,
         Generators(traffic, switch.sockets) as generators,
     ):
         switch.begin()
