@@ -15,9 +15,9 @@ from benchmarks.zovn.runs import (
     build,
     in_turns,
     numbers_of,
+    parsed,
     parser,
     present,
-    shortened,
     show,
     shown,
     spread,
@@ -58,7 +58,7 @@ def main() -> int:
     """Measure, and print a table or JSON; 1 if our switch takes more than it should."""
     made = parser(__doc__, seconds=10.0, repetitions=3, ways=["zovn", "ovs"])
     made.add_argument("--ports", type=numbers_of, default=list(PORTS), help="16,64")
-    options = shortened(made.parse_args())
+    options = parsed(made)
     build()
     found = in_turns(
         options.ports,

@@ -17,9 +17,9 @@ from benchmarks.zovn.runs import (
     build,
     in_turns,
     numbers_of,
+    parsed,
     parser,
     present,
-    shortened,
     show,
     shown,
     spread,
@@ -81,7 +81,7 @@ def main() -> int:
     made.add_argument("--senders", type=numbers_of, default=list(SENDERS), help="2,8,32")
     made.add_argument("--sizes", type=numbers_of, default=list(BYTES), help="of frames: 64,1500")
     made.add_argument("--sink", type=float, default=SINK, help="frames/s that the sink takes")
-    options = shortened(made.parse_args(), senders=[4], sizes=[64], sink=20_000)
+    options = parsed(made, senders=[4], sizes=[64], sink=20_000)
     build()
     found = in_turns(
         product(options.senders, options.sizes),

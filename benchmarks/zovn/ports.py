@@ -17,9 +17,9 @@ from benchmarks.zovn.runs import (
     build,
     in_turns,
     numbers_of,
+    parsed,
     parser,
     present,
-    shortened,
     show,
     shown,
     spread,
@@ -69,7 +69,7 @@ def main() -> int:
     made = parser(__doc__, seconds=1.0, repetitions=5, ways=ways)
     made.add_argument("--ports", type=numbers_of, default=list(PORTS), help="2,4,8")
     made.add_argument("--loads", nargs="+", choices=LOADS, default=list(LOADS))
-    options = shortened(made.parse_args(), ports=[2, 4])
+    options = parsed(made, ports=[2, 4])
     if not all(2 <= ports <= PORTS[-1] for ports in options.ports):
         made.error(f"--ports: 2 to {PORTS[-1]}")
     build()

@@ -20,8 +20,8 @@ from benchmarks.zovn.runs import (
     Spread,
     build,
     in_turns,
+    parsed,
     parser,
-    shortened,
     show,
     shown,
     spread,
@@ -93,7 +93,7 @@ def main() -> int:
     ways = [DESTINATIONS, SOURCES, CONTROL]
     made = parser(__doc__, seconds=4.0, repetitions=5, ways=ways)
     made.add_argument("--rate", type=float, default=RATE, help="frames/s of the slow receiver")
-    options = shortened(made.parse_args())
+    options = parsed(made)
     build()
     found = in_turns(
         [options.rate],

@@ -89,11 +89,11 @@ def build() -> None:
         program(name)
 
 
-def shortened(options: argparse.Namespace, **quick: Any) -> argparse.Namespace:
-    """Return the options, with other values where --quick is given."""
-    if options.quick:
-        vars(options).update({"seconds": 0.2, "repetitions": 1} | quick)
-    return options
+def parsed(made: argparse.ArgumentParser, **quick: Any) -> argparse.Namespace:
+    """Return the options of the command line; --quick has other defaults."""
+    if made.parse_known_args()[0].quick:
+        made.set_defaults(**{"seconds": 0.2, "repetitions": 1} | quick)
+    return made.parse_args()
 
 
 def present(ways: Iterable[str]) -> list[str]:

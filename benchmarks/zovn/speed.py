@@ -18,9 +18,9 @@ from benchmarks.zovn.runs import (
     build,
     in_turns,
     numbers_of,
+    parsed,
     parser,
     present,
-    shortened,
     show,
     shown,
     spread,
@@ -84,7 +84,7 @@ def main() -> int:
     """Measure, and print a table or JSON."""
     made = parser(__doc__, seconds=2.0, repetitions=7, ways=list(WAYS))
     made.add_argument("--sizes", type=numbers_of, default=list(BYTES), help="of frames: 64,1500")
-    options = shortened(made.parse_args(), sizes=[64])
+    options = parsed(made, sizes=[64])
     build()
     found = in_turns(
         options.sizes,

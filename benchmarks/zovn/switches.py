@@ -20,6 +20,8 @@ from zovn.switch.config import checked, plain
 
 LOSSY_FRAMES: Final = 256
 """The queue of the lossy class, in frames of the size that is sent; the receiver's ring follows."""
+STALL: Final = "1min"
+"""No sink stops; one that has no CPU for a while must not be taken for stalled."""
 _CYCLES: Final = re.compile(r"CPU cycles/packet=([0-9.]+)")
 
 
@@ -44,11 +46,11 @@ class Switch(Protocol):
 class Ours:
     """zovn-switch, without the command that writes its configuration."""
 
-    def __init__(self, folder: Path, ports: int, *, limit_bytes: int, stall: str) -> None:
+    def __init__(self, folder: Path, ports: int, limit_bytes: int) -> None:
         self.sockets = [str(folder / f"{number}.sock") for number in range(ports)]
         table = {
             "control": str(folder / "control"),
-            "stall": stall,
+            "stall": STALL,
             "classes": {"0": {"limit_bytes": limit_bytes}},
             "port": [
                 {"name": f"p{number}", "socket": path} for number, path in enumerate(self.sockets)
@@ -160,8 +162,8 @@ def cpu_ns(pid: int) -> int:
 
 
 @contextmanager
-def _ours(folder: Path, ports: int, *, limit_bytes: int = 0, stall: str = "1s") -> Iterator[Switch]:
-    switch = Ours(folder, ports, limit_bytes=limit_bytes, stall=stall)
+def _ours(folder: Path, ports: int, limit_bytes: int = 0) -> Iterator[Switch]:
+    switch = Ours(folder, ports, limit_bytes)
     try:
         switch.wait()
         yield switch
@@ -204,9 +206,7 @@ class Way:
 
 WAYS: Final[Mapping[str, Way]] = {
     "zovn": Way(lambda folder, ports, _: _ours(folder, ports)),
-    "lossy": Way(
-        lambda folder, ports, length: _ours(folder, ports, limit_bytes=LOSSY_FRAMES * length)
-    ),
+    "lossy": Way(lambda folder, ports, length: _ours(folder, ports, LOSSY_FRAMES * length)),
     "ovs": Way(lambda folder, ports, _: _ovs(folder, ports), lambda: not OVS.exists()),
     "testpmd": Way(
         lambda folder, ports, _: _testpmd(folder, ports),

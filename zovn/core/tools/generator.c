@@ -125,7 +125,8 @@ static void read_options(struct generator *generator, int count, char **argument
         read_option(generator, option);
     if (!generator->count || generator->bytes < GENERATOR_BYTES)
         fail("at least one device, and 64 bytes");
-    if ((generator->window || generator->fifo) && !alone(generator))
+    generator->alone = alone(generator);
+    if ((generator->window || generator->fifo) && !generator->alone)
         fail("-w and -f need all stations in this process");
 }
 

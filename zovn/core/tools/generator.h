@@ -44,6 +44,7 @@ struct generator {
     uint16_t count, first, bytes, ring;
     uint64_t window; /* frames of a pair under way; 0: no limit */
     bool fifo;       /* a station's ring is short, and all other frames wait behind it in order */
+    bool alone;      /* all receivers are in this process */
     bool yields;     /* to other processes of the same CPU, after each turn */
     double warm_s, measured_s, took_s;
     uint64_t hz; /* of the time stamp counter */

@@ -37,18 +37,27 @@ static void forget_gap(struct generator_tally *tally, uint64_t number) {
         *word(tally, from) &= ~(UINT64_C(1) << from % 64);
 }
 
-static void note(struct generator_tally *tally, uint64_t number) {
+/* Of a number from long ago nothing is known: it counts as overtaken. */
+static void note_late(struct generator_tally *tally, uint64_t number) {
     uint64_t bit = UINT64_C(1) << number % 64;
-    tally->received++;
-    if (number >= tally->next) {
-        forget_gap(tally, number);
-        tally->next = number + 1;
-    } else if (number + GENERATOR_SEEN >= tally->next && *word(tally, number) & bit) {
+    bool known = number + GENERATOR_SEEN >= tally->next;
+    if (known && *word(tally, number) & bit)
         tally->repeated++;
-    } else {
+    else
         tally->overtaken++;
+    if (known)
+        *word(tally, number) |= bit;
+}
+
+static void note(struct generator_tally *tally, uint64_t number) {
+    tally->received++;
+    if (number < tally->next) {
+        note_late(tally, number);
+        return;
     }
-    *word(tally, number) |= bit;
+    forget_gap(tally, number);
+    *word(tally, number) |= UINT64_C(1) << number % 64;
+    tally->next = number + 1;
 }
 
 bool generator_count(struct generator_station *station, const uint8_t *frame, uint32_t length) {

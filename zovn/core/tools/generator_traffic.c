@@ -11,7 +11,7 @@
 
 enum { NOWHERE = GENERATOR_STATIONS, QUIET_TURNS = 100 };
 /* A sink takes no more than this later at once: it has not run, or the switch had nothing. */
-static const double LEAST_TOKENS = 64, BUCKET_S = 1e-3, QUIET_S = 0.3;
+static const double LEAST_TOKENS = 64, BUCKET_S = 1e-3, QUIET_S = 1;
 
 /* What goes on in a turn. */
 struct turn {
@@ -136,11 +136,24 @@ static double send_for(struct generator *generator, double for_s, bool measured)
     return seconds(rte_rdtsc() - begun);
 }
 
+/* Frames that stations of other processes received are not known here. */
+static bool all_came(const struct generator *generator) {
+    uint64_t open = 0;
+    for (uint16_t i = 0; i < generator->count; i++) {
+        const struct generator_station *station = &generator->stations[i];
+        open -= station->held_count;
+        for (uint16_t j = 0; j < GENERATOR_STATIONS; j++)
+            open += station->made[j] - (station->from[j].received - station->from[j].repeated);
+    }
+    return open == 0 && generator->alone;
+}
+
 /* Time alone proves nothing: the switch may not have run. So turns count, too. */
 static void drain(struct generator *generator) {
     struct turn turn = {0};
     uint64_t last = rte_rdtsc();
-    for (uint32_t quiet = 0; quiet < QUIET_TURNS || seconds(rte_rdtsc() - last) < QUIET_S;) {
+    uint32_t quiet = 0;
+    while (!all_came(generator) && (quiet < QUIET_TURNS || seconds(rte_rdtsc() - last) < QUIET_S)) {
         take_turn(generator, &turn);
         quiet = turn.moved ? 0 : quiet + 1;
         if (turn.moved)
