@@ -114,6 +114,7 @@ BENCHMARKS: Final = (
     Benchmark("zovn.receivers", "--quick", judges=True),
     Benchmark("zovn.ports", "--quick"),
     Benchmark("zovn.idle", "--quick", judges=True),
+    Benchmark("zovn.latency", "--quick"),
     Benchmark("zovn.partition_aggregate", "--quick"),
     Benchmark("zovn.partition_aggregate", "--quick --tiers 3", "--tiers 3 --queries 200"),
 )

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.zovn.latency import latency, pings
 from benchmarks.zovn.overload import overload, traffic
 from benchmarks.zovn.receivers import CONTROL, DESTINATIONS, FAST, SLOW, SOURCES
 from benchmarks.zovn.receivers import rows_of as receivers
@@ -13,6 +14,7 @@ from benchmarks.zovn.runs import Spread, in_turns, parsed, parser, shown, spread
 from benchmarks.zovn.speed import speeds
 from benchmarks.zovn.switches import Measured
 from benchmarks.zovn.traffic import Counted, Tally, Traffic, command, counted
+from lab.traffic.counts import Pinged
 from zovn import core_files
 
 
@@ -147,6 +149,27 @@ def test_the_fast_receiver_is_compared_with_one_queue_in_the_same_turn() -> None
     found = receivers({(5e3, DESTINATIONS): [run(400)], (5e3, SOURCES): [run(10)]})
     assert found[0].times_of_one_queue == Spread(40.0, 40.0, 40.0)
     assert found[1].times_of_one_queue == Spread(1.0, 1.0, 1.0)
+
+
+def pinged(sent: int, *rtt_ms: int) -> Pinged:
+    return Pinged(
+        now_ns=0,
+        sent=sent,
+        received=len(rtt_ms),
+        rtt_ns=tuple(each * 10**6 for each in rtt_ms),
+        samples_lost=0,
+    )
+
+
+def test_round_trips_are_those_between_two_reports() -> None:
+    found = pings(pinged(10), pinged(111, *range(100)))
+    assert (found.sent, found.unanswered) == (101, 1)
+    assert (found.p50_ms, found.p99_ms, found.max_ms) == (50.0, 99.0, 99.0)
+
+
+def test_without_answers_there_are_no_round_trips() -> None:
+    found = latency("zovn", "idle", [pings(pinged(0), pinged(5))])
+    assert (found.unanswered, found.p50_ms) == (5, None)
 
 
 def test_ways_take_turns_within_each_repetition() -> None:
