@@ -42,7 +42,8 @@ class Idle:
 
 def share(way: str, ports: int, seconds: float) -> float:
     """Return the share of a core that a switch takes with idle guests."""
-    with running(way, ports, BYTES) as switch, Generators(Traffic(BYTES, {}), switch.sockets):
+    with running(way, ports, BYTES) as switch, Generators(Traffic(BYTES, {}), switch.devices):
+        assert switch.pid is not None
         time.sleep(SETTLING_S)
         begun, before = time.monotonic(), cpu_ns(switch.pid)
         time.sleep(seconds)

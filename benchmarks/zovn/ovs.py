@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from benchmarks.zovn.traffic import PATIENCE_S, Counted, first_cpu
+from benchmarks.zovn.traffic import PATIENCE_S, Counted, Device, first_cpu, guest
 
 OVS: Final = Path("/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk")
 SCHEMA: Final = "/usr/share/openvswitch/vswitch.ovsschema"
@@ -19,6 +19,8 @@ _CYCLES: Final = re.compile(r"avg processing cycles per packet: ([0-9.]+)")
 class Ovs:
     """Its bridge has one flow for each port, by the destination's address."""
 
+    inside: Sequence[str] = ()
+
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._database = f"unix:{folder}/db.sock"
@@ -26,7 +28,7 @@ class Ovs:
         path = f"{os.environ['PATH']}:/usr/sbin"
         self._environment = os.environ | dict.fromkeys(names, str(folder)) | {"PATH": path}
         self._processes: list[subprocess.Popen[bytes]] = []
-        self.sockets: list[str] = []
+        self.devices: list[Device] = []
 
     def start(self, ports: int) -> None:
         """Start both programs, and add the ports."""
@@ -45,7 +47,7 @@ class Ovs:
             words += ["--", "add-port", "b", name, "--", "set", "Interface", name]
             words += ["type=dpdkvhostuser", f"ofport_request={number}"]
         self._vsctl(*words)
-        self.sockets = [str(self._folder / name) for name in names]
+        self.devices = [guest(str(self._folder / name)) for name in names]
         for number in range(len(names)):
             self._flow(number)
 

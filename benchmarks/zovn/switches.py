@@ -1,5 +1,6 @@
-"""Switches to measure: ours, ours with a lossy class, OVS-DPDK and testpmd, each on one CPU."""
+"""Switches to measure, each on one CPU: ours, lossless and lossy, OVS-DPDK, testpmd, a bridge."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -11,8 +12,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
+from benchmarks.zovn.kernel_bridge import KernelBridge
 from benchmarks.zovn.ovs import OVS, Ovs
-from benchmarks.zovn.traffic import PATIENCE_S, Counted, Generators, Traffic, first_cpu, last_cpu
+from benchmarks.zovn.traffic import (
+    PATIENCE_S,
+    Counted,
+    Device,
+    Generators,
+    Traffic,
+    first_cpu,
+    guest,
+    last_cpu,
+)
 from zovn.core_files import program
 from zovn.errors import SwitchAway
 from zovn.switch import control
@@ -29,11 +40,15 @@ class Switch(Protocol):
     """A running switch."""
 
     @property
-    def sockets(self) -> Sequence[str]:
-        """Sockets of its ports, in order."""
+    def devices(self) -> Sequence[Device]:
+        """Devices of its guests, in the order of its ports."""
 
     @property
-    def pid(self) -> int:
+    def inside(self) -> Sequence[str]:
+        """A command that starts others where the devices are."""
+
+    @property
+    def pid(self) -> int | None:
         """Its process."""
 
     def begin(self) -> None:
@@ -46,15 +61,16 @@ class Switch(Protocol):
 class Ours:
     """zovn-switch, without the command that writes its configuration."""
 
+    inside: Sequence[str] = ()
+
     def __init__(self, folder: Path, ports: int, limit_bytes: int) -> None:
-        self.sockets = [str(folder / f"{number}.sock") for number in range(ports)]
+        sockets = [str(folder / f"{number}.sock") for number in range(ports)]
+        self.devices = [guest(path) for path in sockets]
         table = {
             "control": str(folder / "control"),
             "stall": STALL,
             "classes": {"0": {"limit_bytes": limit_bytes}},
-            "port": [
-                {"name": f"p{number}", "socket": path} for number, path in enumerate(self.sockets)
-            ],
+            "port": [{"name": f"p{number}", "socket": path} for number, path in enumerate(sockets)],
         }
         self.config = checked(table)
         (folder / "configuration").write_text(plain(self.config))
@@ -77,7 +93,7 @@ class Ours:
         if self.process.poll() is not None:
             raise RuntimeError(f"zovn-switch did not start: {self._log.read_text()[-500:]}")
         try:
-            return len(control.ports(self.config.control)) == len(self.sockets)
+            return len(control.ports(self.config.control)) == len(self.devices)
         except SwitchAway:
             return False
 
@@ -97,11 +113,14 @@ class Ours:
 class Testpmd:
     """DPDK's testpmd: it forwards from each of two ports to the other, and looks nothing up."""
 
+    inside: Sequence[str] = ()
+
     def __init__(self, folder: Path, ports: int) -> None:
         if ports != 2:
             raise ValueError("testpmd forwards between two ports")
-        self.sockets = [str(folder / f"{number}.sock") for number in range(2)]
-        devices = [f"--vdev=net_vhost{at},iface={path}" for at, path in enumerate(self.sockets)]
+        sockets = [str(folder / f"{number}.sock") for number in range(2)]
+        self.devices = [guest(path) for path in sockets]
+        devices = [f"--vdev=net_vhost{at},iface={path}" for at, path in enumerate(sockets)]
         cpus = f"{first_cpu()},{last_cpu()}"
         eal = ["--no-huge", "-m", "256", "--no-pci", "--no-telemetry", "--no-shconf", "-l", cpus]
         eal += ["--main-lcore", str(last_cpu()), "--log-level=error", *devices, "--"]
@@ -193,6 +212,16 @@ def _ovs(folder: Path, ports: int) -> Iterator[Switch]:
         switch.end()
 
 
+@contextmanager
+def _bridge(ports: int) -> Iterator[Switch]:
+    switch = KernelBridge()
+    try:
+        switch.start(ports)
+        yield switch
+    finally:
+        switch.end()
+
+
 @dataclass(frozen=True)
 class Way:
     """A kind of switch, and what it needs."""
@@ -213,6 +242,7 @@ WAYS: Final[Mapping[str, Way]] = {
         lambda: shutil.which("dpdk-testpmd") is None,
         pair_only=True,
     ),
+    "bridge": Way(lambda _folder, ports, _: _bridge(ports), lambda: os.geteuid() != 0),
 }
 
 
@@ -238,7 +268,7 @@ def measure(way: str, ports: int, traffic: Traffic) -> Measured:
     """Start a switch, send traffic through it, and end it."""
     with (
         running(way, ports, traffic.bytes) as switch,
-        Generators(traffic, switch.sockets) as generators,
+        Generators(traffic, switch.devices, switch.inside) as generators,
     ):
         switch.begin()
         counted = generators.run()

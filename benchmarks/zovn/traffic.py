@@ -30,6 +30,19 @@ Pair = tuple[int, int]
 
 
 @dataclass(frozen=True)
+class Device:
+    """A station's device, in the words of DPDK."""
+
+    driver: str
+    arguments: str
+
+
+def guest(socket: str) -> Device:
+    """Return a guest that connects to a port by vhost-user."""
+    return Device("net_virtio_user", f"path={socket},queue_size={RING}")
+
+
+@dataclass(frozen=True)
 class Traffic:
     """What stations send and take; they are numbered from 0."""
 
@@ -123,10 +136,13 @@ def _tally(sent: int, came: Mapping[str, int]) -> Tally:
 class Generators:
     """The processes of one measurement, connected; they send when told to."""
 
-    def __init__(self, traffic: Traffic, sockets: Sequence[str], *, ring: int = RING) -> None:
-        groups = [sockets[at : at + DEVICES] for at in range(0, len(sockets), DEVICES)]
+    def __init__(
+        self, traffic: Traffic, devices: Sequence[Device], inside: Sequence[str] = ()
+    ) -> None:
+        """Prepare them; `inside` is a command that starts others where the devices are."""
+        groups = [devices[at : at + DEVICES] for at in range(0, len(devices), DEVICES)]
         self._commands = [
-            command(traffic, group, number * DEVICES, ring, alone=len(groups) == 1)
+            [*inside, *command(traffic, group, number * DEVICES, alone=len(groups) == 1)]
             for number, group in enumerate(groups)
         ]
         self._processes: list[subprocess.Popen[str]] = []
@@ -176,19 +192,17 @@ class Generators:
         return counted([json.loads(output) for output, _ in said])
 
 
-def command(
-    traffic: Traffic, sockets: Sequence[str], first: int, ring: int, *, alone: bool
-) -> list[str]:
+def command(traffic: Traffic, devices: Sequence[Device], first: int, *, alone: bool) -> list[str]:
     """Return the command of a process whose stations are numbered from `first` on."""
-    devices = [
-        f"--vdev=net_virtio_user{number},path={path},queue_size={ring}"
-        for number, path in enumerate(sockets)
+    added = [
+        f"--vdev={device.driver}{number},{device.arguments}"
+        for number, device in enumerate(devices)
     ]
-    eal = ["--no-huge", "-m", str(64 + MEGABYTES * len(sockets)), "--no-pci", "--no-telemetry"]
-    eal += ["--no-shconf", "-l", str(last_cpu()), "--log-level=error", *devices, "--"]
-    own = range(first, first + len(sockets))
+    eal = ["--no-huge", "-m", str(64 + MEGABYTES * len(devices)), "--no-pci", "--no-telemetry"]
+    eal += ["--no-shconf", "-l", str(last_cpu()), "--log-level=error", *added, "--"]
+    own = range(first, first + len(devices))
     words = ["-b", str(traffic.bytes), "-s", str(traffic.seconds), "-u", str(WARM_S)]
-    words += ["-d", str(ring), "-n", str(first), "-w", str(traffic.window)]
+    words += ["-d", str(RING), "-n", str(first), "-w", str(traffic.window)]
     words += ["-f"] if traffic.fifo else []
     words += [] if alone else ["-y"]
     for source, targets in traffic.sends.items():

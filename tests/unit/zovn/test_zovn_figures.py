@@ -13,7 +13,7 @@ from benchmarks.zovn.receivers import traffic as to_both
 from benchmarks.zovn.runs import Spread, in_turns, parsed, parser, shown, spread, spread_of_known
 from benchmarks.zovn.speed import speeds
 from benchmarks.zovn.switches import Measured
-from benchmarks.zovn.traffic import Counted, Tally, Traffic, command, counted
+from benchmarks.zovn.traffic import Counted, Tally, Traffic, command, counted, guest
 from lab.traffic.counts import Pinged
 from zovn import core_files
 
@@ -78,7 +78,7 @@ def test_fairness_is_that_of_jain() -> None:
 
 
 def words(traffic: Traffic, sockets: list[str], first: int, *, alone: bool) -> list[str]:
-    made = command(traffic, sockets, first, 1024, alone=alone)
+    made = command(traffic, [guest(path) for path in sockets], first, alone=alone)
     return made[made.index("--") + 1 :]
 
 
