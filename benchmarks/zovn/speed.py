@@ -2,8 +2,8 @@
 
 One guest sends to another as fast as it can. Each switch has one CPU, and DPDK's virtio-user, which
 plays both guests, another one. The ways take turns, so that each is compared with OVS-DPDK within
-the same minute. testpmd forwards from one port to the other and looks nothing up. The guests of the
-bridge are packet sockets on veths: it says what containers have, not what the bridge alone could do.
+the same minute. testpmd forwards from one port to the other and looks nothing up. The bridge's
+guests are packet sockets on veths: it shows what containers have, not what the bridge could do.
 
 Cycles of a frame are comparable only roughly: ours are all that the process used, with its polls
 that found nothing; those of OVS-DPDK and testpmd are what they count themselves, without.
