@@ -2,14 +2,16 @@
 
 The generator (zovn/core/tools/generator.c) numbers all frames, so that loss, repeats and order are
 proven. A process of DPDK has 32 devices: more stations are divided among several, which take turns
-on one CPU.
+on one CPU by a token that they pass on.
 """
 
 import json
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import chain
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -27,6 +29,8 @@ PATIENCE_S: Final = 60.0
 WARM_S: Final = 0.2
 
 Pair = tuple[int, int]
+Turns = tuple[int, ...]
+"""Files by which processes take turns: from the one before, and to the next; or none."""
 
 
 @dataclass(frozen=True)
@@ -140,27 +144,29 @@ class Generators:
         self, traffic: Traffic, devices: Sequence[Device], inside: Sequence[str] = ()
     ) -> None:
         """Prepare them; `inside` is a command that starts others where the devices are."""
-        groups = [devices[at : at + DEVICES] for at in range(0, len(devices), DEVICES)]
-        self._commands = [
-            [*inside, *command(traffic, group, number * DEVICES, alone=len(groups) == 1)]
-            for number, group in enumerate(groups)
-        ]
+        self._traffic, self._inside = traffic, inside
+        self._groups = [devices[at : at + DEVICES] for at in range(0, len(devices), DEVICES)]
         self._processes: list[subprocess.Popen[str]] = []
 
     def __enter__(self) -> Self:
-        for one in self._commands:
-            self._processes.append(
-                subprocess.Popen(
-                    one,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    text=True,
-                )
-            )
+        with ExitStack() as stack:
+            for number, turns in enumerate(_turns(stack, len(self._groups))):
+                self._start(number, turns)
         for process in self._processes:
             self._await_ready(process)
         return self
+
+    def _start(self, number: int, turns: Turns) -> None:
+        own = command(self._traffic, self._groups[number], number * DEVICES, turns)
+        process = subprocess.Popen(
+            [*self._inside, *own],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            pass_fds=turns,
+        )
+        self._processes.append(process)
 
     def __exit__(
         self,
@@ -192,7 +198,20 @@ class Generators:
         return counted([json.loads(output) for output, _ in said])
 
 
-def command(traffic: Traffic, devices: Sequence[Device], first: int, *, alone: bool) -> list[str]:
+def _turns(stack: ExitStack, count: int) -> list[Turns]:
+    """Return pipes from each process to the next, one with a token; the stack closes them."""
+    if count == 1:
+        return [()]
+    pipes = [os.pipe() for _ in range(count)]
+    for file in chain.from_iterable(pipes):
+        stack.callback(os.close, file)
+    os.write(pipes[0][1], b"\0")
+    return [(pipes[at][0], pipes[(at + 1) % count][1]) for at in range(count)]
+
+
+def command(
+    traffic: Traffic, devices: Sequence[Device], first: int, turns: Turns = ()
+) -> list[str]:
     """Return the command of a process whose stations are numbered from `first` on."""
     added = [
         f"--vdev={device.driver}{number},{device.arguments}"
@@ -204,7 +223,7 @@ def command(traffic: Traffic, devices: Sequence[Device], first: int, *, alone: b
     words = ["-b", str(traffic.bytes), "-s", str(traffic.seconds), "-u", str(WARM_S)]
     words += ["-d", str(RING), "-n", str(first), "-w", str(traffic.window)]
     words += ["-f"] if traffic.fifo else []
-    words += [] if alone else ["-y"]
+    words += ["-y", "{}:{}".format(*turns)] if turns else []
     for source, targets in traffic.sends.items():
         words += ["-x", f"{source}:{','.join(map(str, targets))}"] if source in own else []
     for station, rate in traffic.takes.items():

@@ -77,8 +77,8 @@ def test_fairness_is_that_of_jain() -> None:
     assert shares(1, 3).fairness(9) == pytest.approx(16 / 20)
 
 
-def words(traffic: Traffic, sockets: list[str], first: int, *, alone: bool) -> list[str]:
-    made = command(traffic, [guest(path) for path in sockets], first, alone=alone)
+def words(traffic: Traffic, sockets: list[str], first: int, *turns: int) -> list[str]:
+    made = command(traffic, [guest(path) for path in sockets], first, turns)
     return made[made.index("--") + 1 :]
 
 
@@ -94,26 +94,25 @@ def _built(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_built")
 def test_a_process_gets_only_what_its_own_stations_do() -> None:
     both = traffic(32, 64, 300_000, 1.0)
-    first = words(both, [f"/s{number}" for number in range(32)], 0, alone=False)
-    second = words(both, ["/s32"], 32, alone=False)
+    first = words(both, [f"/s{number}" for number in range(32)], 0, 7, 8)
+    second = words(both, ["/s32"], 32, 9, 6)
     assert options(first, "-x") == [f"{number}:32" for number in range(32)]
     assert options(second, "-x") == options(first, "-r") == []
     assert options(second, "-r") == ["32:300000"]
     assert options(second, "-n") == ["32"]
-    assert "-y" in first
-    assert "-y" not in words(both, ["/s"], 0, alone=True)
+    assert options(first, "-y") == ["7:8"]
+    assert options(second, "-y") == ["9:6"]
+    assert "-y" not in words(both, ["/s"], 0)
 
 
 @pytest.mark.usefixtures("_built")
 def test_one_queue_for_each_source_is_what_the_senders_play() -> None:
     sockets = [f"/s{number}" for number in range(6)]
-    made = {
-        way: words(to_both(way, 5e3, 1.0), sockets, 0, alone=True) for way in (SOURCES, CONTROL)
-    }
+    made = {way: words(to_both(way, 5e3, 1.0), sockets, 0) for way in (SOURCES, CONTROL)}
     assert "-f" in made[SOURCES]
     assert options(made[SOURCES], "-r") == [f"{SLOW}:5000"]
     assert options(made[CONTROL], "-r") == []
-    assert "-f" not in words(to_both(DESTINATIONS, 5e3, 1.0), sockets, 0, alone=True)
+    assert "-f" not in words(to_both(DESTINATIONS, 5e3, 1.0), sockets, 0)
 
 
 def test_losses_of_all_repetitions_count_and_shares_have_a_spread() -> None:

@@ -1,16 +1,16 @@
 /* Measures a switch by vhost-user from its guests' side, and prints what it found as JSON.
  *
  * zovn-generator EAL... -- [-b BYTES] [-s SECONDS] [-u SECONDS] [-d DESCRIPTORS] [-n FIRST]
- *     [-w FRAMES] [-f] [-y] [-x FROM:TO[,TO...]]... [-r STATION:RATE]...
+ *     [-w FRAMES] [-f] [-y FD:FD] [-x FROM:TO[,TO...]]... [-r STATION:RATE]...
  *
  * Each --vdev=net_virtio_user is a station, numbered from -n on. -x says who sends to whom; stations
  * of other processes may be among the receivers. -r limits how many frames a station takes in a
  * second. -u is how long it sends before it measures, -w how many frames of a pair may be under way.
  * With -f a station has one queue for all its receivers: its ring has 32 descriptors, DPDK's least,
- * and the other frames wait behind it in order. -y yields the CPU after each turn, for several
- * processes on one.
+ * and the other frames wait behind it in order. -y names pipes by which several processes on one CPU
+ * take turns: from the one before, and to the next.
  * It prints "ready" once all are connected, and sends once it reads a line. */
-#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,9 +54,15 @@ static void read_rate(struct generator *generator, char *text) {
     station->rate = atof(text + 1);
 }
 
+static void read_turns(struct generator *generator, const char *text) {
+    if (sscanf(text, "%d:%d", &generator->turns.from, &generator->turns.to) != 2)
+        fail("-y FD:FD");
+    signal(SIGPIPE, SIG_IGN);
+}
+
 static void prepare(struct generator *generator) {
-    *generator =
-        (struct generator){.bytes = GENERATOR_BYTES, .ring = RING, .warm_s = 0.2, .measured_s = 1};
+    *generator = (struct generator){
+        .bytes = GENERATOR_BYTES, .ring = RING, .warm_s = 0.2, .measured_s = 1, .turns = {-1, -1}};
     generator->count = rte_eth_dev_count_avail();
     for (uint16_t i = 0; i < generator->count; i++)
         generator->stations[i].rate = -1;
@@ -97,7 +103,7 @@ static void read_option(struct generator *generator, int option) {
         generator->fifo = true;
         break;
     case 'y':
-        generator->yields = true;
+        read_turns(generator, optarg);
         break;
     case 'x':
         read_targets(generator, optarg);
@@ -121,7 +127,7 @@ static bool alone(const struct generator *generator) {
 
 static void read_options(struct generator *generator, int count, char **arguments) {
     number_from(generator, 0);
-    for (int option; (option = getopt(count, arguments, "b:s:u:d:n:w:fyx:r:")) != -1;)
+    for (int option; (option = getopt(count, arguments, "b:s:u:d:n:w:fy:x:r:")) != -1;)
         read_option(generator, option);
     if (!generator->count || generator->bytes < GENERATOR_BYTES)
         fail("at least one device, and 64 bytes");

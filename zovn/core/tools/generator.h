@@ -39,13 +39,18 @@ struct generator_station {
     uint32_t held_first, held_count;
 };
 
+/* Pipes from the process that has its turn before this one, and to the next; -1: none. */
+struct generator_turns {
+    int from, to;
+};
+
 struct generator {
     struct generator_station stations[GENERATOR_DEVICES];
     uint16_t count, first, bytes, ring;
     uint64_t window; /* frames of a pair under way; 0: no limit */
     bool fifo;       /* a station's ring is short, and all other frames wait behind it in order */
     bool alone;      /* all receivers are in this process */
-    bool yields;     /* to other processes of the same CPU, after each turn */
+    struct generator_turns turns;
     double warm_s, measured_s, took_s;
     uint64_t hz; /* of the time stamp counter */
     struct rte_mempool *pool;
@@ -56,6 +61,10 @@ void generator_write(uint8_t *frame, uint16_t from, uint16_t to, uint64_t number
 
 /* Count a frame that a station received; return whether it is one of these, and for it. */
 bool generator_count(struct generator_station *station, const uint8_t *frame, uint32_t length);
+
+/* Wait until it is this process's turn, and end it. */
+void generator_await_turn(struct generator_turns *turns);
+void generator_pass_turn(struct generator_turns *turns);
 
 /* Send and receive: to warm up, while it is measured, and until nothing comes. */
 void generator_run(struct generator *generator);

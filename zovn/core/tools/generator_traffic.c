@@ -1,5 +1,4 @@
 /* Sends and receives in turns of one thread, as fast as rings and windows allow. */
-#include <sched.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -11,7 +10,7 @@
 
 enum { NOWHERE = GENERATOR_STATIONS, QUIET_TURNS = 100 };
 /* A sink takes no more than this later at once: it has not run, or the switch had nothing. */
-static const double LEAST_TOKENS = 64, BUCKET_S = 1e-3, QUIET_S = 1;
+static const double LEAST_TOKENS = 64, BUCKET_S = 3e-4, QUIET_S = 1;
 
 /* What goes on in a turn. */
 struct turn {
@@ -83,31 +82,40 @@ static void send_some(struct generator_station *station, struct turn *turn) {
 }
 
 /* Return how many frames a station may take now. */
-static uint16_t allowed(struct generator_station *station, const struct turn *turn) {
+static uint32_t allowed(struct generator_station *station, const struct turn *turn) {
     if (station->rate < 0 || !turn->sends)
         return GENERATOR_BURST;
     double granted = station->rate * turn->passed_s, most = station->rate * BUCKET_S;
     most = most > LEAST_TOKENS ? most : LEAST_TOKENS;
     station->tokens = station->tokens + granted < most ? station->tokens + granted : most;
     station->granted += turn->measured ? granted : 0;
-    return (uint16_t)(station->tokens < GENERATOR_BURST ? station->tokens : GENERATOR_BURST);
+    return (uint32_t)station->tokens;
 }
 
-static void receive_some(struct generator_station *station, struct turn *turn) {
+static uint16_t receive_burst(struct generator_station *station, uint32_t most) {
     struct rte_mbuf *frames[GENERATOR_BURST];
-    uint16_t most = allowed(station, turn);
-    uint16_t count = most ? rte_eth_rx_burst(station->device, 0, frames, most) : 0;
+    most = most < GENERATOR_BURST ? most : GENERATOR_BURST;
+    uint16_t count = rte_eth_rx_burst(station->device, 0, frames, (uint16_t)most);
     for (uint16_t i = 0; i < count; i++)
         station->taken +=
             generator_count(station, rte_pktmbuf_mtod(frames[i], uint8_t *), frames[i]->data_len);
     if (count)
         rte_pktmbuf_free_bulk(frames, count);
-    station->tokens -= station->rate < 0 ? 0 : count;
-    turn->moved += count;
+    return count;
+}
+
+/* A limited station takes all that it may: the next turn may be late. */
+static void receive_some(struct generator_station *station, struct turn *turn) {
+    uint32_t most = allowed(station, turn), left = most;
+    for (uint16_t count = 1; left && count; left -= count)
+        count = receive_burst(station, left);
+    station->tokens -= station->rate < 0 ? 0 : most - left;
+    turn->moved += most - left;
 }
 
 static void take_turn(struct generator *generator, struct turn *turn) {
     turn->moved = 0;
+    generator_await_turn(&generator->turns);
     for (uint16_t i = 0; i < generator->count; i++) {
         struct generator_station *station = &generator->stations[i];
         if (turn->sends)
@@ -115,8 +123,7 @@ static void take_turn(struct generator *generator, struct turn *turn) {
         send_some(station, turn);
         receive_some(station, turn);
     }
-    if (generator->yields)
-        sched_yield();
+    generator_pass_turn(&generator->turns);
 }
 
 static double seconds(uint64_t cycles) {
