@@ -110,6 +110,12 @@ BENCHMARKS: Final = (
     ),
     Benchmark("zovn.step", "--seconds 0.05 --repetitions 1"),
     Benchmark("zovn.offloads", "--seconds 0.05 --repetitions 1"),
+    Benchmark("zovn.speed", "--quick"),
+    Benchmark("zovn.overload", "--quick"),
+    Benchmark("zovn.receivers", "--quick", judges=True),
+    Benchmark("zovn.ports", "--quick"),
+    Benchmark("zovn.idle", "--quick", judges=True),
+    Benchmark("zovn.latency", "--quick"),
     Benchmark("zovn.partition_aggregate", "--quick"),
     Benchmark("zovn.partition_aggregate", "--quick --tiers 3", "--tiers 3 --queries 200"),
     Benchmark(
