@@ -65,7 +65,7 @@ class RawCounters(ctypes.Structure):
         ("drops", _U64 * len(REASONS)),
         *((name, _U64) for name in ("out", "out_bytes", "marked", "waiting", "waiting_bytes")),
         *((name, _U64) for name in ("blocked_ns", "longest_ns", "stalls", "moves", "not_learned")),
-        *((name, _U64) for name in ("beyond", "refused", "lost")),
+        *((name, _U64) for name in ("beyond", "refused", "overruns")),
         *((name, _U64) for name in ("pauses_sent", "pauses", "paused_ns")),
     ]
 

@@ -93,7 +93,7 @@ class Counters:
     not_learned: int
     beyond: int
     refused: int
-    lost: int
+    overruns: int
     pauses_sent: int
     pauses: int
     paused_ns: int

@@ -57,7 +57,7 @@ static const struct {
     FIELD(held),       FIELD(parked),    FIELD(out),           FIELD(out_bytes),
     FIELD(marked),     FIELD(waiting),   FIELD(waiting_bytes), FIELD(blocked_ns),
     FIELD(longest_ns), FIELD(stalls),    FIELD(moves),         FIELD(not_learned),
-    FIELD(beyond),     FIELD(refused),   FIELD(lost),          FIELD(pauses_sent),
+    FIELD(beyond),     FIELD(refused),   FIELD(overruns),      FIELD(pauses_sent),
     FIELD(pauses),     FIELD(paused_ns),
 };
 

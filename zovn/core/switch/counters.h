@@ -51,7 +51,7 @@ struct zovn_counters {
     /* of the line behind it; see ports/port.h */
     uint64_t beyond;
     uint64_t refused;
-    uint64_t lost;
+    uint64_t overruns;
     uint64_t pauses_sent;
     uint64_t pauses;
     uint64_t paused_ns;

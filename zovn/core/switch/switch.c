@@ -182,7 +182,7 @@ static void add_line(const struct zovn_port *port, struct zovn_counters *counter
         port->count(port, &counts);
     counters->beyond = counts.beyond;
     counters->refused = counts.refused;
-    counters->lost = counts.lost;
+    counters->overruns = counts.overruns;
     counters->pauses_sent = counts.pauses_sent;
     counters->pauses = counts.pauses;
     counters->paused_ns = counts.paused_ns;
