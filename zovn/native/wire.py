@@ -1,10 +1,14 @@
 """The pure parts of ports between hosts (zovn/core/wire), for tests."""
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
+from ipaddress import IPv4Address
+from pathlib import Path
 from typing import ClassVar, Final
 
+from zovn.errors import SettingsError
 from zovn.native.switch import library
 
 CLASSES: Final = 8
@@ -46,6 +50,24 @@ class RawHeadroom(ctypes.Structure):
 
     _fields_: ClassVar = [
         (name, _U64) for name in ("rate_bps", "delay_ns", "response_ns", "most_bytes", "ring_bytes")
+    ]
+
+
+class RawWireSettings(ctypes.Structure):
+    """struct zovn_wire_settings."""
+
+    _fields_: ClassVar = [
+        ("interface", ctypes.c_char_p),
+        ("locations", ctypes.c_char_p),
+        ("rate_bps", _U64),
+        ("delay_ns", _U64),
+        ("response_ns", _U64),
+        ("ring_bytes", _U64),
+        ("buffer_bytes", _U64),
+        ("vni", _U32),
+        ("local", _U8 * 4),
+        ("pfc", _U8),
+        ("klass", _U8),
     ]
 
 
@@ -95,6 +117,10 @@ _CALLS: Final[Mapping[str, tuple[object, Sequence[object]]]] = {
     "locations_read": (_P, [_P, _P]),
     "locations_free": (None, [_P]),
     "locations_find": (ctypes.c_int32, [_P, _BYTES]),
+    "wire_port_new": (_P, [_P, _BYTES]),
+    "wire_port_wake": (ctypes.c_int, [_P]),
+    "wire_port_ask": (None, [_P, _BOOL]),
+    "wire_port_locate": (_BOOL, [_P, _BYTES, _BYTES]),
 }
 
 
@@ -173,3 +199,70 @@ class Locations:
     def __del__(self) -> None:
         if getattr(self, "_handle", None):
             core().zovn_locations_free(self._handle)
+
+
+@dataclass(frozen=True)
+class WireSettings:
+    """What an operator chooses for a wire; see zovn/core/wire/wire_port.h."""
+
+    interface: str
+    local: str
+    locations: Path
+    vni: int = 42
+    rate_bps: int = 10**9
+    delay_s: float = 0.0
+    response_s: float = 0.0
+    ring_bytes: int = 0
+    buffer_bytes: int = 344_064
+    pfc: Iterable[int] = range(CLASSES)
+    klass: int = 0
+
+    def raw(self) -> RawWireSettings:
+        """Return them as the library reads them."""
+        return RawWireSettings(
+            self.interface.encode(),
+            str(self.locations).encode(),
+            self.rate_bps,
+            round(self.delay_s * 1e9),
+            round(self.response_s * 1e9),
+            self.ring_bytes,
+            self.buffer_bytes,
+            self.vni,
+            (_U8 * 4)(*IPv4Address(self.local).packed),
+            sum(1 << one for one in set(self.pfc)),
+            self.klass,
+        )
+
+
+class WirePort:
+    """A wire in this process. The switch that it is added to frees it."""
+
+    def __init__(self, settings: WireSettings) -> None:
+        """Open it in the calling thread's network namespace.
+
+        Raises:
+            SettingsError: the settings, the interface or the map cannot be used.
+        """
+        problem = ctypes.create_string_buffer(256)
+        self.handle = core().zovn_wire_port_new(ctypes.byref(settings.raw()), problem)
+        if not self.handle:
+            raise SettingsError(problem.value.decode())
+
+    @property
+    def wake(self) -> int:
+        """A file that is readable when something came or is due."""
+        return int(core().zovn_wire_port_wake(self.handle))
+
+    def ask(self, *, notify: bool) -> None:
+        """Keep that file's clock up to date, or do not."""
+        core().zovn_wire_port_ask(self.handle, notify)
+
+    def locate(self, path: Path) -> None:
+        """Read the map again.
+
+        Raises:
+            SettingsError: it cannot be used; the old one stays.
+        """
+        problem = ctypes.create_string_buffer(128)
+        if not core().zovn_wire_port_locate(self.handle, str(path).encode(), problem):
+            raise SettingsError(problem.value.decode())
