@@ -55,7 +55,6 @@ COUNTED: Final = {
     "not_learned": Counted("not_learned_frames", "Frames with an address beyond its limit"),
     "beyond": Counted("beyond_frames", "Frames from a wire beyond the buffer of their class"),
     "refused": Counted("refused_frames", "Frames from a wire that are not sound"),
-    "overruns": Counted("overrun_frames", "Frames that the kernel dropped before the port"),
     "pauses_sent": Counted("pfc_sent_frames", "PFC frames to the peer of a wire"),
     "pauses": Counted("pfc_received_frames", "PFC frames from the peer of a wire"),
     "paused_ns": Counted(
@@ -100,13 +99,18 @@ def _states(ports: Iterable[PortReport]) -> Iterator[Metric]:
     fault = GaugeMetricFamily(
         "zovn_port_fault", "1 for the fault that stopped the port", labels=[*_PORT, "fault"]
     )
+    lost = CounterMetricFamily(
+        "zovn_port_lost_frames", "Frames that the kernel lost before the switch", labels=_PORT
+    )
     for port in ports:
+        if port.lost is not None:
+            lost.add_metric([port.name], port.lost)
         attached.add_metric([port.name], port.attached)
         attachments.add_metric([port.name], port.attachments)
         stalled.add_metric([port.name], port.stall)
         if port.fault != "none":
             fault.add_metric([port.name, port.fault], 1)
-    yield from (attached, attachments, stalled, fault)
+    yield from (attached, attachments, stalled, fault, lost)
 
 
 def _counters(ports: Iterable[PortReport], key: str, one: Counted) -> Metric:
