@@ -37,7 +37,7 @@ ZOVN: Final[Arrows] = {
     ),
     "veth": frozenset({"ports/port.h"}),
     "wire": frozenset({"ports/port.h", "switch/pace.h"}),
-    "tools": frozenset({"forward", "ports", "switch/switch.h", "veth"}),
+    "tools": frozenset({"forward", "ports", "switch/switch.h", "veth", "wire"}),
 }
 SIMULATOR: Final[Arrows] = {"": frozenset()}
 CORES: Final = [
