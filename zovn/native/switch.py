@@ -92,7 +92,7 @@ class Counters:
     moves: int
     not_learned: int
     beyond: int
-    refused: int
+    unsound: int
     overruns: int
     pauses_sent: int
     pauses: int

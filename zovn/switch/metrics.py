@@ -54,7 +54,7 @@ COUNTED: Final = {
     "moves": Counted("moves", "Addresses that moved to the port"),
     "not_learned": Counted("not_learned_frames", "Frames with an address beyond its limit"),
     "beyond": Counted("beyond_frames", "Frames from a wire beyond the buffer of their class"),
-    "refused": Counted("refused_frames", "Frames from a wire that are not sound"),
+    "unsound": Counted("unsound_frames", "Frames from a wire that are not sound"),
     "pauses_sent": Counted("pfc_sent_frames", "PFC frames to the peer of a wire"),
     "pauses": Counted("pfc_received_frames", "PFC frames from the peer of a wire"),
     "paused_ns": Counted(

@@ -23,6 +23,7 @@ enum zovn_reason {
     ZOVN_STOPPED,        /* its port or its destination broke the rules of its ring */
     ZOVN_REMOVED,        /* its port or its destination was removed */
     ZOVN_NO_LOCATION,    /* to a station of which no map says at which host it is */
+    ZOVN_REFUSED,        /* its destination is a lossy port (TAP), and did not take it */
     ZOVN_REASONS,
 };
 
@@ -50,7 +51,7 @@ struct zovn_counters {
     uint64_t not_learned; /* frames with an address beyond the port's limit, or a static one */
     /* of the line behind it; see ports/port.h */
     uint64_t beyond;
-    uint64_t refused;
+    uint64_t unsound;
     uint64_t overruns;
     uint64_t pauses_sent;
     uint64_t pauses;

@@ -41,7 +41,9 @@ static enum zovn_put_result put(struct zovn_switch *vswitch, const struct zovn_p
 }
 
 static enum zovn_reason reason_of(enum zovn_put_result result) {
-    return result == ZOVN_PUT_NO_LOCATION ? ZOVN_NO_LOCATION : ZOVN_TOO_LONG;
+    if (result == ZOVN_PUT_NO_LOCATION)
+        return ZOVN_NO_LOCATION;
+    return result == ZOVN_PUT_REFUSED ? ZOVN_REFUSED : ZOVN_TOO_LONG;
 }
 
 /* Return false if there is no room: then nothing has changed. */
