@@ -109,6 +109,7 @@ BENCHMARKS: Final = (
         )
     ),
     Benchmark("zovn.step", "--seconds 0.05 --repetitions 1"),
+    Benchmark("zovn.offloads", "--seconds 0.05 --repetitions 1"),
     Benchmark("zovn.partition_aggregate", "--quick"),
     Benchmark("zovn.partition_aggregate", "--quick --tiers 3", "--tiers 3 --queries 200"),
 )

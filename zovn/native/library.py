@@ -63,7 +63,8 @@ class RawCounters(ctypes.Structure):
     _fields_: ClassVar = [
         *((name, _U64) for name in ("into", "in_bytes", "copies", "delivered", "held", "parked")),
         ("drops", _U64 * len(REASONS)),
-        *((name, _U64) for name in ("out", "out_bytes", "marked", "waiting", "waiting_bytes")),
+        *((name, _U64) for name in ("out", "out_bytes", "marked", "finished")),
+        *((name, _U64) for name in ("waiting", "waiting_bytes")),
         *((name, _U64) for name in ("blocked_ns", "longest_ns", "stalls", "moves", "not_learned")),
         *((name, _U64) for name in ("beyond", "unsound", "overruns")),
         *((name, _U64) for name in ("pauses_sent", "pauses", "paused_ns")),

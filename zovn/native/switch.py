@@ -84,6 +84,7 @@ class Counters:
     out: int
     out_bytes: int
     marked: int
+    finished: int
     waiting: int
     waiting_bytes: int
     blocked_ns: int

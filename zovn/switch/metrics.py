@@ -42,6 +42,9 @@ COUNTED: Final = {
     "out": Counted("out_frames", "Frames to the port"),
     "out_bytes": Counted("out_bytes", "Bytes to the port"),
     "marked": Counted("marked_frames", "Frames to the port that were marked (ECN)"),
+    "finished": Counted(
+        "finished_frames", "Frames to the port with checksums or headers that the switch made"
+    ),
     "waiting": Counted("waiting_frames", "Frames that wait for the port", now=True),
     "waiting_bytes": Counted("waiting_bytes", "Bytes that wait for the port", now=True),
     "blocked_ns": Counted(

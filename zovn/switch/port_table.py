@@ -47,8 +47,8 @@ class PortTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     trust: Literal["nothing", "priority", "dscp"] = "nothing"
     """Which mark of a frame gives its class: none, the VLAN priority, or the DSCP."""
     offloads: bool = False
-    """Offer checksum and TCP segmentation offloads. A frame that uses one is dropped if its
-    receiver does not have the same: set it on all ports or none."""
+    """Offer checksum and TCP segmentation offloads. The switch finishes frames for receivers that
+    do not take them."""
     rate: str | None = None
     """Bits of frames to the port per second, at most; default: as fast as it takes them."""
 

@@ -70,6 +70,11 @@ def process() -> Iterator[int]:
             running.kill()
 
 
+def wait_for(switch: RunningSwitch, attachments: int) -> None:
+    """Wait until the second port was attached so many times."""
+    eventually(lambda: control.ports(switch.config.control)[1].attachments == attachments)
+
+
 def states(switch: RunningSwitch) -> list[str]:
     return [port.state for port in control.ports(switch.config.control)]
 
@@ -96,7 +101,7 @@ def test_a_container_of_docker_that_is_started_again(switch: RunningSwitch) -> N
         for times in (1, 2):
             with process() as pid:
                 execute(switch, f"pid={pid}\n{commands}")
-                eventually(lambda: control.ports(switch.config.control)[1].attachments == times)
+                wait_for(switch, times)
                 # c1 may still have the address of the container that ended.
                 execute(switch, f"nsenter -t {pid} -n ping -c 3 -i 0.1 10.77.0.1")
             eventually(lambda: states(switch)[1] == "gone")
