@@ -50,14 +50,6 @@ struct cable {
     struct pollfd polls[3]; /* the orders, the ends */
 };
 
-static void write_classes(const char *name, const uint64_t *counts) {
-    printf(",\"%s\":[", name);
-    for (size_t i = 0; i < CLASSES; i++) {
-        printf("%s%" PRIu64, i > 0 ? "," : "", counts[i]);
-    }
-    printf("]");
-}
-
 static void write_cable(void *role) {
     struct cable *cable = role;
     printf(",\"lines\":{");
@@ -68,8 +60,8 @@ static void write_cable(void *role) {
                i > 0 ? "," : "", line->from, line->packets, line->bytes, line->dropped);
         printf(",\"refused\":%" PRIu64 ",\"missed\":%" PRIu64 ",\"latest_ns\":%" PRIu64,
                line->refused, line->missed, line->latest_ns);
-        write_classes("paused", line->paused);
-        write_classes("resumed", line->resumed);
+        counts_write("paused", line->paused, CLASSES);
+        counts_write("resumed", line->resumed, CLASSES);
         printf("}");
     }
     printf("}");
