@@ -97,10 +97,10 @@ class Buffers:
 def headroom(
     rate_bps: int, delay_s: float, *, reaction_s: float = 0.0, frame_bytes: int = LARGEST_FRAME
 ) -> int:
-    """Return the bytes that may still come after the frame that passes XOFF.
+    """Return the bytes above XOFF that frames of one class from one input may need.
 
-    The frame that the star sends delays the pause, which travels, and meets a frame that the host
-    has begun; all that is under way comes. That is for a host that keeps the line's rate.
+    The frame that passes XOFF; what comes while the star ends a frame and sends pauses; what is
+    under way until the host obeys; the frame that it has begun. The host must keep the line's rate.
 
     Args:
         rate_bps: of the line.
@@ -109,7 +109,7 @@ def headroom(
         frame_bytes: of the largest frame.
     """
     on_the_way = rate_bps / 8 * (2 * delay_s + reaction_s)
-    return math.ceil(on_the_way) + 2 * frame_bytes + PFC_BYTES
+    return math.ceil(on_the_way) + 3 * frame_bytes + CLASSES * PFC_BYTES
 
 
 def lossless(size: int, room_for_late: int, classes: Sequence[int] = range(CLASSES)) -> Buffers:
