@@ -52,6 +52,12 @@ uint64_t pfc_ns(uint64_t quanta, uint64_t rate_bps) {
     return quanta * QUANTUM_BITS * 1000000000 / rate_bps;
 }
 
+bool is_to_all(const char *frame) {
+    bool group = frame[0] & 1;
+    bool reserved = memcmp(frame, TO_THE_NEIGHBOUR, ADDRESS_BYTES - 1) == 0;
+    return group && !(reserved && (unsigned char)frame[ADDRESS_BYTES - 1] < 16);
+}
+
 unsigned class_of(const char *frame, size_t length) {
     if (length < TAG_END) {
         return 0;

@@ -22,6 +22,10 @@ bool pfc_read(const char *frame, size_t length, struct pfc *pfc);
 /* Return how long so many quanta of 512 bit times last. */
 uint64_t pfc_ns(uint64_t quanta, uint64_t rate_bps);
 
+/* Return whether a switch passes a frame to all ports: its destination is a group, and not one that
+ * no bridge forwards. */
+bool is_to_all(const char *frame);
+
 /* Return the class of a frame: its priority if it has a VLAN tag, else 0. */
 unsigned class_of(const char *frame, size_t length);
 

@@ -34,6 +34,8 @@ struct star_settings {
 struct star_counts {
     uint64_t packets_in, bytes_in, packets, bytes;
     uint64_t unknown; /* no other port has the address */
+    uint64_t floods;  /* frames to all others, of which copies were made */
+    uint64_t copies;
     uint64_t missed;  /* frames for which the program was too slow */
     uint64_t refused; /* frames that the interface did not take */
     uint64_t latest_ns;

@@ -32,6 +32,9 @@ class StarPort(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     bytes: int
     unknown: int
     """Frames that came here for an address that no other port has."""
+    floods: int
+    """Frames to all others, of which copies went out."""
+    copies: int
     missed: int
     """Frames for which the star was too slow; no other count includes them."""
     refused: int
@@ -132,8 +135,8 @@ def lossless(size: int, room_for_late: int, classes: Sequence[int] = range(CLASS
 def star(place: Place, lines: Sequence[Line], buffers: Buffers) -> Traffic[Starred]:
     """Start a star between interfaces of one namespace, without offloads and addresses.
 
-    Frames go to the line that has their destination; there is no learning and no flooding. Their
-    class is the priority of their VLAN tag, else 0. A higher class goes first.
+    Frames go to the line that has their destination, those to a group to all others; the star
+    learns nothing. Their class is the priority of their VLAN tag, else 0; a higher one goes first.
 
     Args:
         place: their namespace.

@@ -50,6 +50,7 @@ static void obey_pfc(struct port *from, const struct pfc *pfc, uint64_t now_ns) 
     }
 }
 
+/* Return the port that has the destination; NULL for none, or the one that the frame came from. */
 static struct port *destination(struct star *star, const struct star_frame *frame) {
     for (size_t i = 0; i < star->addresses; i++) {
         if (memcmp(star->table[i].address, frame->data, ADDRESS_BYTES) == 0) {
@@ -73,16 +74,38 @@ static bool admit(struct star *star, struct port *to, const struct star_frame *f
     return room;
 }
 
+/* Queue a frame for an output, or drop it. */
 static void queue_frame(struct star *star, struct port *to, struct star_frame *frame,
                         uint64_t now_ns) {
     struct port *from = &star->ports[frame->from];
     struct share *share = &from->shares[frame->class];
+    if (!admit(star, to, frame)) {
+        pool_give(&star->pool, frame);
+        return;
+    }
     queue_add(&to->output.classes[frame->class], frame, now_ns);
     if (is_lossless(star, frame->class)) {
         share_take(share, frame->length);
         from->counts.most_bytes[frame->class] = share->most_bytes;
         tell(star, from, frame->class, now_ns);
     }
+}
+
+/* Queue a copy of a frame for every port that it did not come from. */
+static void flood(struct star *star, const struct star_frame *frame, uint64_t now_ns) {
+    struct star_counts *counts = &star->ports[frame->from].counts;
+    for (size_t i = 0; i < star->settings.ports; i++) {
+        struct star_frame *copy =
+            i == frame->from ? NULL : pool_take(&star->pool, frame->data, frame->length);
+        if (copy != NULL) {
+            copy->from = frame->from;
+            copy->class = frame->class;
+            queue_frame(star, &star->ports[i], copy, now_ns);
+        }
+        counts->copies += copy != NULL;
+        counts->missed += copy == NULL && i != frame->from;
+    }
+    counts->floods++;
 }
 
 /* A frame has come to the switch. */
@@ -93,13 +116,16 @@ static void enter(struct star *star, size_t port, uint64_t now_ns) {
     frame->from = port;
     frame->class = class_of(frame->data, frame->length);
     struct port *to = destination(star, frame);
-    if (pfc_read(frame->data, frame->length, &pfc)) {
-        obey_pfc(from, &pfc, now_ns);
-    } else if (to == NULL) {
-        from->counts.unknown++;
-    } else if (admit(star, to, frame)) {
+    if (to != NULL) {
         queue_frame(star, to, frame, now_ns);
         return;
+    }
+    if (pfc_read(frame->data, frame->length, &pfc)) {
+        obey_pfc(from, &pfc, now_ns);
+    } else if (is_to_all(frame->data)) {
+        flood(star, frame, now_ns);
+    } else {
+        from->counts.unknown++;
     }
     pool_give(&star->pool, frame);
 }

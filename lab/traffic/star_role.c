@@ -42,6 +42,7 @@ static void write_port(const struct star_counts *counts, uint64_t held_bytes) {
     printf("{\"packets_in\":%" PRIu64 ",\"bytes_in\":%" PRIu64, counts->packets_in,
            counts->bytes_in);
     printf(",\"packets\":%" PRIu64 ",\"bytes\":%" PRIu64, counts->packets, counts->bytes);
+    printf(",\"floods\":%" PRIu64 ",\"copies\":%" PRIu64, counts->floods, counts->copies);
     printf(",\"unknown\":%" PRIu64 ",\"missed\":%" PRIu64 ",\"refused\":%" PRIu64, counts->unknown,
            counts->missed, counts->refused);
     printf(",\"latest_ns\":%" PRIu64 ",\"held_bytes\":%" PRIu64, counts->latest_ns, held_bytes);

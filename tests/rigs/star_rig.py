@@ -18,7 +18,7 @@ NS: Final = 1_000_000_000
 NEVER: Final = (1 << 64) - 1
 TO_THE_NEIGHBOUR: Final = bytes.fromhex("0180c2000001")
 SANITIZED: Final = ("-g", "-fsanitize=undefined", "-fno-sanitize-recover=all")
-_NAMES: Final = ("packets_in", "bytes_in", "packets", "bytes", "unknown", "missed", "refused")
+_NAMES: Final = ("packets_in", "bytes_in", "packets", "bytes", "unknown", "floods", "copies")
 _ARRAYS: Final = ("dropped", "overflowed", "most_bytes", "xoff_sent", "xon_sent")
 _HEARD: Final = ("xoff_received", "xon_received", "paused_ns")
 
@@ -32,7 +32,7 @@ class Settings(ctypes.Structure):
 
 class Counts(ctypes.Structure):
     _fields_ = [
-        *((name, ctypes.c_uint64) for name in (*_NAMES, "latest_ns")),
+        *((name, ctypes.c_uint64) for name in (*_NAMES, "missed", "refused", "latest_ns")),
         *((name, ctypes.c_uint64 * CLASSES) for name in (*_ARRAYS, *_HEARD)),
     ]
 

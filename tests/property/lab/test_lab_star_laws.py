@@ -64,6 +64,24 @@ def test_each_frame_goes_out_once_and_in_order_or_is_counted(
     assert not any(dropped)
 
 
+@given(st.integers(2, 5), CLASS, st.booleans())
+def test_a_frame_to_all_goes_to_all_others(ports: int, priority: int, lossless_class: bool) -> None:
+    star = Star([RATE] * ports, Buffers(3_000, [priority] if lossless_class else []))
+    data = b"\xff" * 6 + frame(0, 1, 7, priority, 600)[6:]
+    star.arrive(1, data, 1)
+    others = [port for port in range(ports) if port != 1]
+    assert sorted(play(star, [])) == [(port, data) for port in others]
+    assert (star.counts(1).floods, star.counts(1).copies) == (1, ports - 1)
+
+
+@pytest.mark.parametrize("last", [0x00, 0x01, 0x0E])
+def test_frames_for_the_neighbour_are_not_forwarded(last: int) -> None:
+    star = Star([RATE] * 3, Buffers(3_000))
+    star.arrive(1, bytes.fromhex("0180c20000") + bytes([last]) + bytes(60), 1)
+    assert not play(star, [])
+    assert star.counts(1).unknown == 1
+
+
 def burst(to: int, of: int, lengths: list[int], priority: int = 0) -> list[bytes]:
     return [frame(to, of, number, priority, length) for number, length in enumerate(lengths)]
 
