@@ -1,7 +1,7 @@
 """Starts a star: a physical switch between interfaces, lossy or lossless by PFC (802.1Qbb)."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -87,7 +87,7 @@ class Buffers:
 
     bytes: int
     """For each class: of an output if it is lossy, of an input if it is lossless."""
-    lossless: Sequence[int] = ()
+    lossless: Collection[int] = ()
     """Classes."""
     xoff_bytes: int = 0
     """More than this from one input: pause its sender."""
@@ -115,7 +115,7 @@ def headroom(
     return math.ceil(on_the_way) + 3 * frame_bytes + CLASSES * PFC_BYTES
 
 
-def lossless(size: int, room_for_late: int, classes: Sequence[int] = range(CLASSES)) -> Buffers:
+def lossless(size: int, room_for_late: int, classes: Collection[int] = range(CLASSES)) -> Buffers:
     """Return buffers of which the last part is headroom.
 
     Args:

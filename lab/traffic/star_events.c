@@ -39,13 +39,17 @@ static bool is_lossless(const struct star *star, size_t class) {
     return star->settings.lossless >> class & 1;
 }
 
-static void obey_pfc(struct port *from, const struct pfc *pfc, uint64_t now_ns) {
+/* Note what a host says of classes; only lossless ones obey. */
+static void hear_pfc(const struct star *star, struct port *from, const struct pfc *pfc,
+                     uint64_t now_ns) {
     struct star_counts *counts = &from->counts;
     for (size_t i = 0; i < CLASSES; i++) {
         if (pfc->vector >> i & 1) {
             uint64_t until_ns = now_ns + pfc_ns(pfc->quanta[i], from->output.rate_bps);
-            counts->paused_ns[i] += output_pause(&from->output, i, until_ns, now_ns);
             (pfc->quanta[i] > 0 ? counts->xoff_received : counts->xon_received)[i]++;
+            if (is_lossless(star, i)) {
+                counts->paused_ns[i] += output_pause(&from->output, i, until_ns, now_ns);
+            }
         }
     }
 }
@@ -121,7 +125,7 @@ static void enter(struct star *star, size_t port, uint64_t now_ns) {
         return;
     }
     if (pfc_read(frame->data, frame->length, &pfc)) {
-        obey_pfc(from, &pfc, now_ns);
+        hear_pfc(star, from, &pfc, now_ns);
     } else if (is_to_all(frame->data)) {
         flood(star, frame, now_ns);
     } else {

@@ -214,7 +214,7 @@ def test_a_pause_on_the_line_byte_by_byte(made: Callable[..., StarFabric]) -> No
 
 
 def test_a_star_obeys_pauses_of_a_host_by_class(made: Callable[..., StarFabric]) -> None:
-    fabric = made(["1Mbps"] * 2, Buffers(10**6))
+    fabric = made(["1Mbps"] * 2, lossless(10**6, 10**5, [3]))
     sink, source = fabric.hosts
     with opened(fabric, sink) as into, opened(fabric, source) as sender:
         stop = [0xFFFF if each == 3 else 0 for each in range(8)]  # for 33 s

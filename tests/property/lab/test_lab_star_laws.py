@@ -142,7 +142,7 @@ def test_hosts_that_do_not_obey_lose(senders: int, slow: int) -> None:
 @given(st.integers(1, 0xFFFF), st.integers(0, 200), CLASS)
 def test_an_output_obeys_pauses_by_class(quanta: int, repeats: int, stopped: int) -> None:
     """A paused class waits until the last pause is over; the others go on."""
-    star = Star([RATE] * 2, Buffers(10**6))
+    star = Star([RATE] * 2, Buffers(10**6, range(CLASSES), 10**6))
     times = [quanta if each == stopped else 0 for each in range(CLASSES)]
     for number in range(1 + repeats):
         star.arrive(0, pfc_frame(times, 1 << stopped), number)
@@ -156,6 +156,15 @@ def test_an_output_obeys_pauses_by_class(quanta: int, repeats: int, stopped: int
     assert len(early) + late.total() == CLASSES
     assert star.counts(0).paused_ns[stopped] == over
     assert star.counts(0).xoff_received[stopped] == 1 + repeats
+
+
+@given(CLASS)
+def test_a_lossy_class_obeys_no_pause(priority: int) -> None:
+    star = Star([RATE] * 2, Buffers(10**6, set(range(CLASSES)) - {priority}, 10**6))
+    star.arrive(0, pfc_frame([0xFFFF] * CLASSES, 0xFF), 1)
+    star.arrive(1, frame(0, 1, 7, priority), 2)
+    assert play(star, [], until_ns=NS // 1000)
+    assert star.counts(0).xoff_received[priority] == 1
 
 
 @pytest.mark.parametrize("first", range(CLASSES))
