@@ -155,6 +155,8 @@ _CALLS: Final[Mapping[str, tuple[object, Sequence[object]]]] = {
     "memory_port_receive": (_U32, [_P, _P, ctypes.POINTER(RawOffload)]),
     "memory_port_free_heads": (_U32, [_P]),
     "memory_port_notifications": (_U64, [_P]),
+    "rest_steps": (_U32, [_U32]),
+    "rest_ns": (_U64, [_U32, _U64, _U64]),
     "ring_port_new": (_P, [ctypes.POINTER(RawRingSettings)]),
     "ring_port_ask": (None, [_P, _BOOL]),
     "ring_port_bad_buffers": (_U64, [_P]),

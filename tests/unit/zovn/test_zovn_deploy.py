@@ -20,7 +20,8 @@ from deploy.manpages import commands, configuration, settings
 from zovn.cli.command import CODES
 from zovn.cli.main import app
 from zovn.errors import CoreError
-from zovn.switch.config import DEFAULT_CONTROL, PortTable, checked, load_config, socket_of
+from zovn.switch.config import DEFAULT_CONTROL, checked, load_config
+from zovn.switch.port_table import PortTable, socket_of
 
 ROOT = Path(__file__).parents[3]
 DEPLOY = ROOT / "deploy"

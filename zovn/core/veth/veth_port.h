@@ -27,6 +27,9 @@ enum zovn_veth_state {
  * interface must be up, in the calling thread's network namespace. */
 struct zovn_port *zovn_veth_port_new(const char *interface, char *problem);
 
+/* Return whether there is such an interface, and it is up: else it is too early for a port. */
+bool zovn_veth_port_possible(const char *interface);
+
 enum zovn_veth_state zovn_veth_port_state(const struct zovn_port *port);
 
 /* Return how many frames from the container the kernel lost: 0, unless the port was not stepped
