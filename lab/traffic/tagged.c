@@ -5,6 +5,7 @@
 #include <linux/if_packet.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include "common.h"
 
@@ -15,6 +16,7 @@ int tagged_socket(const char *interface) {
     int made = frame_socket(interface);
     set_option(made, SOL_SOCKET, SO_RCVBUFFORCE, SOCKET_BYTES);
     set_option(made, SOL_PACKET, PACKET_AUXDATA, 1);
+    set_option(made, SOL_SOCKET, SO_TIMESTAMPNS, 1);
     return made;
 }
 
@@ -27,10 +29,33 @@ static char *put_tag_back(char *data, size_t *length, const struct tpacket_auxda
     return data - TAG_BYTES;
 }
 
-char *tagged_receive(int in, struct tagged_room *room, size_t *length) {
+/* Return how long ago an instant of the kernel's clock was; 0 if that clock was set back. */
+static uint64_t ago_ns(const struct timespec *then) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int64_t seconds = now.tv_sec - then->tv_sec;
+    int64_t ago = seconds * (int64_t)NS_PER_S + now.tv_nsec - then->tv_nsec;
+    return ago > 0 ? (uint64_t)ago : 0;
+}
+
+/* Find the tag and the instant that come with a frame. */
+static void read_control(struct msghdr *message, struct tpacket_auxdata *tag,
+                         struct timespec *came) {
+    for (struct cmsghdr *each = CMSG_FIRSTHDR(message); each != NULL;
+         each = CMSG_NXTHDR(message, each)) {
+        if (each->cmsg_level == SOL_PACKET && each->cmsg_type == PACKET_AUXDATA) {
+            memcpy(tag, CMSG_DATA(each), sizeof *tag);
+        } else if (each->cmsg_level == SOL_SOCKET && each->cmsg_type == SCM_TIMESTAMPNS) {
+            memcpy(came, CMSG_DATA(each), sizeof *came);
+        }
+    }
+}
+
+char *tagged_receive_late(int in, struct tagged_room *room, size_t *length, uint64_t *waited_ns) {
     union {
         struct cmsghdr header;
-        char bytes[CMSG_SPACE(sizeof(struct tpacket_auxdata))];
+        char
+            bytes[CMSG_SPACE(sizeof(struct tpacket_auxdata)) + CMSG_SPACE(sizeof(struct timespec))];
     } control;
     struct iovec part = {room->bytes + TAG_BYTES, FRAME_MAX};
     struct msghdr message = {.msg_iov = &part,
@@ -41,14 +66,18 @@ char *tagged_receive(int in, struct tagged_room *room, size_t *length) {
     if (received <= 0) {
         return NULL;
     }
-    *length = (size_t)received;
-    struct cmsghdr *first = CMSG_FIRSTHDR(&message);
     struct tpacket_auxdata found = {0};
-    if (first != NULL && first->cmsg_type == PACKET_AUXDATA) {
-        memcpy(&found, CMSG_DATA(first), sizeof found);
-    }
+    struct timespec came = {.tv_sec = INT32_MAX};
+    *length = (size_t)received;
+    read_control(&message, &found, &came);
+    *waited_ns = ago_ns(&came);
     bool tagged = (found.tp_status & TP_STATUS_VLAN_VALID) != 0;
     return tagged ? put_tag_back(part.iov_base, length, &found) : part.iov_base;
+}
+
+char *tagged_receive(int in, struct tagged_room *room, size_t *length) {
+    uint64_t waited_ns;
+    return tagged_receive_late(in, room, length, &waited_ns);
 }
 
 uint64_t tagged_missed(int in) {
