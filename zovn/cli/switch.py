@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from common.command import EXIT_FAILED
 from common.output import print_json
 from common.toml_tables import read_text
 from common.units import short_bit_rate
@@ -14,7 +15,8 @@ from zovn.cli.command import CONTROL, Control, Json
 from zovn.cli.tables import peer, show, table_of
 from zovn.cli.top import top
 from zovn.switch import control, saved, shell
-from zovn.switch.config import DEFAULT_PATH, checked, load_config
+from zovn.switch import release as undo
+from zovn.switch.config import DEFAULT_PATH, checked, interfaces_of, load_config
 from zovn.switch.control import PortReport
 from zovn.switch.port_table import port_words
 
@@ -55,6 +57,31 @@ def status(socket: Control = CONTROL, json: Json = False) -> None:
         print_json(report)
     else:
         show(_counted(report.ports))
+
+
+@app.command()
+def release(
+    interfaces: Annotated[
+        list[str] | None, typer.Argument(help="Interfaces [those of the settings].")
+    ] = None,
+    config: Annotated[
+        Path, typer.Option("--config", envvar="ZOVN_CONFIG", help="The settings.")
+    ] = DEFAULT_PATH,
+    json: Json = False,
+) -> None:
+    """Undo what a killed switch left at interfaces; exit code 1 if one is in use or missing.
+
+    Interfaces of the settings may be missing.
+    """
+    named = interfaces or interfaces_of(load_config(config))
+    done = undo.release(named)
+    if json:
+        print_json(done)
+    else:
+        for one in done:
+            typer.echo(f"{one.interface}: {one.problem or one.result}")
+    if any(one.result == "refused" or (interfaces and one.result == "missing") for one in done):
+        raise typer.Exit(EXIT_FAILED)
 
 
 @port_app.command("list")

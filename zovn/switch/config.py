@@ -189,6 +189,11 @@ def _group(name: str, file: str) -> int:
         raise ConfigError(f"{_TABLE}", f"there is no group {name!r}", fix, at=file) from None
 
 
+def interfaces_of(config: SwitchConfig) -> list[str]:
+    """Return the interfaces that the switch changes."""
+    return [port.interface for port in config.table.port if port.interface]
+
+
 def plain(config: SwitchConfig) -> str:
     """Return the text that the compiled program reads, one key a line."""
     return "".join(f"{line}\n" for line in _lines(config))

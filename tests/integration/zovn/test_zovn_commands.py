@@ -209,4 +209,5 @@ def test_the_program_checks_its_plain_configuration(
 def test_wrong_usage_of_the_program_is_said(switch: RunningSwitch) -> None:
     del switch
     done = subprocess.run([program(), "--help"], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (2, "usage: zovn-switch CONFIGURATION\n")
+    usage = "usage: zovn-switch CONFIGURATION | --release INTERFACE...\n"
+    assert (done.returncode, done.stderr) == (2, usage)

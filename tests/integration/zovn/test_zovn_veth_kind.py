@@ -1,6 +1,9 @@
 """Ports to containers of the program: lossless, and following interfaces that come and go."""
 
+import json
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -129,6 +132,45 @@ def test_an_interface_that_is_no_veth_is_refused_and_so_is_a_second_port_of_one(
             control.add(running.config.control, "name=x kind=veth interface=lo")
         with pytest.raises(SwitchError, match="x: another port has p1"):
             control.add(running.config.control, "name=x kind=veth interface=p1")
+
+
+def zovn(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run `zovn switch` on the host."""
+    enter = ["nsenter", f"--net={namespaces.path(HOST)}"]
+    command = [*enter, sys.executable, "-m", "zovn", "switch", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+
+def bridge(*numbers: int) -> None:
+    """Connect the host's ends by a bridge, as if there had never been a switch."""
+    run("ip", "-n", HOST, "link", "add", "br0", "up", "type", "bridge")
+    for number in numbers:
+        run("ip", "-n", HOST, "link", "set", port(number), "master", "br0")
+
+
+def test_what_a_killed_switch_left_is_released() -> None:
+    with host(1, 2):
+        before = state_of_host(1)
+        with switch(1, 2) as running, floods([(1, 2)] * 4):
+            eventually(lambda: running.report().ports[1].counters["out"] > 1000)
+            refused = zovn("release", port(1))
+            assert (refused.returncode, refused.stdout) == (
+                1,
+                "p1: another program uses it (XDP); stop that first\n",
+            )
+            running.end(signal.SIGKILL)
+            assert state_of_host(1) != before
+            settings = str(running.folder / "zovn.toml")
+            done = zovn("release", "--config", settings, "--json")
+            assert (done.returncode, [one["result"] for one in json.loads(done.stdout)]) == (
+                0,
+                ["released", "released"],
+            )
+            assert zovn("release", port(1)).stdout == "p1: clean\n"
+        assert state_of_host(1) == before
+        assert zovn("release", "none").returncode == 1
+        bridge(1, 2)
+        run("ip", "netns", "exec", container(1), "ping", "-c", "3", "-i", "0.1", address(2))
 
 
 def test_a_rate_holds_and_loses_nothing() -> None:

@@ -1,4 +1,4 @@
-"""How long the forwarding thread sleeps: short after a move, longer while nothing moves, never too long."""
+"""How long the forwarding thread sleeps: briefly after a move, and longer while nothing moves."""
 
 import pytest
 from hypothesis import given

@@ -31,6 +31,7 @@ ZOVN: Final[Arrows] = {
     "vhost": frozenset({"forward", "ports", "rings", "system"}),
     "program": frozenset({"forward", "switch/settings.h", "system", "veth/veth_port.h", "vhost"}),
     "veth": frozenset({"ports/port.h"}),
+    "wire": frozenset({"forward", "ports/port.h", "switch/pace.h", "system"}),
     "tools": frozenset({"forward", "ports", "switch/switch.h", "veth"}),
 }
 SIMULATOR: Final[Arrows] = {"": frozenset()}

@@ -95,6 +95,8 @@ enum zovn_reason zovn_facts_find(struct zovn_facts *facts, const struct zovn_fra
         return ZOVN_TOO_LONG;
     if (reserved(head))
         return ZOVN_RESERVED;
-    facts->class = class_of(facts, traffic_class(facts, head, length), port, settings);
+    facts->class = frame->class < ZOVN_CLASSES
+                       ? frame->class
+                       : class_of(facts, traffic_class(facts, head, length), port, settings);
     return vlan_of(facts, port) ? ZOVN_REASONS : ZOVN_VLAN;
 }

@@ -36,8 +36,14 @@ enum zovn_veth_state zovn_veth_port_state(const struct zovn_port *port);
  * for ten seconds. */
 uint64_t zovn_veth_port_lost(const struct zovn_port *port);
 
-/* Undo what a killed process left at an interface. Return whether that was possible. */
-bool zovn_veth_release(const char *interface, char *problem);
+enum zovn_veth_released {
+    ZOVN_VETH_REFUSED, /* `problem` says why */
+    ZOVN_VETH_CLEAN, /* nothing was left */
+    ZOVN_VETH_RELEASED,
+};
+
+/* Undo what a killed process left at an interface. */
+enum zovn_veth_released zovn_veth_release(const char *interface, char *problem);
 
 #pragma GCC visibility pop
 #endif
