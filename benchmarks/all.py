@@ -111,6 +111,8 @@ BENCHMARKS: Final = (
     Benchmark("zovn.step", "--seconds 0.05 --repetitions 1"),
     Benchmark("zovn.partition_aggregate", "--quick"),
     Benchmark("zovn.partition_aggregate", "--quick --tiers 3", "--tiers 3 --queries 200"),
+    Benchmark("zovn.overlay", "--quick"),
+    Benchmark("zovn.overlay", "--quick --udp 0.3", "--udp 0.3 --background shared own"),
 )
 
 
