@@ -53,7 +53,7 @@ class Point:
     dropped_virtual: int
     """Frames, by the hosts' switches for congestion."""
     dropped_physical: int
-    """Frames, by the star."""
+    """Frames, by the star, or by wires that had no room for them."""
     dropped_otherwise: int
     """Frames, for other reasons: 0, or the measurement is void."""
     timeouts: int

@@ -41,7 +41,7 @@ class Lost:
     virtual: int = 0
     """Frames, by the hosts' switches for congestion."""
     physical: int = 0
-    """Frames, by the star."""
+    """Frames, by the star, or by wires that had no room for them."""
     otherwise: int = 0
     """Frames, by the hosts' switches for other reasons or before them."""
     timeouts: int = 0
@@ -100,7 +100,7 @@ class Overlay:
         found = [counters.tcp_counts(name) for name in names]
         return Lost(
             congestion,
-            self.star.counts().lost(),
+            self.star.counts().lost() + sum(port.counters.get("beyond", 0) for port in ports),
             sum(sum(port.drops.values()) + (port.lost or 0) for port in ports) - congestion,
             sum(each["TCPTimeouts"] for each in found),
             sum(each["TCPLossProbes"] for each in found),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal
 
+from lab.fabric.plan import DATA_INTERFACE
 from lab.fabric.star import OVERLAY_MTU, StarHost
 from lab.traffic.star import Buffers, headroom, lossless
 
@@ -18,8 +19,8 @@ BACKGROUNDS: Final[tuple[Background, ...]] = ("none", "shared", "own")
 FOREGROUND_CLASS, BACKGROUND_CLASS = 5, 0
 FRAME_BYTES: Final = OVERLAY_MTU + 18
 """Of the largest frame on a line, with its tag."""
-REACTION_S: Final = 0.004
-"""How late a switch may obey, on a machine that runs all of them."""
+LATE_BYTES: Final = 100_000
+"""Room for what comes while a switch waits for a CPU, on a machine that runs all of them."""
 VNI: Final = 42
 
 
@@ -58,6 +59,11 @@ class Request:
     def room_bytes(self) -> int:
         """Room of one class of a port."""
         return self.queue * FRAME_BYTES
+
+    @property
+    def reaction_s(self) -> float:
+        """How late a pause may be obeyed."""
+        return LATE_BYTES * 8 / self.line_bps
 
     @property
     def classes(self) -> tuple[int, ...]:
@@ -132,7 +138,7 @@ def buffers(request: Request) -> Buffers:
 def wire_headroom(request: Request) -> int:
     """Return what may come after a pause."""
     return headroom(
-        request.line_bps, request.delay_s, reaction_s=REACTION_S, frame_bytes=FRAME_BYTES
+        request.line_bps, request.delay_s, reaction_s=request.reaction_s, frame_bytes=FRAME_BYTES
     )
 
 
@@ -186,13 +192,20 @@ def _container_port(request: Request, container: Container) -> list[str]:
 
 
 def _wire_port(request: Request, host: StarHost, locations: str) -> list[str]:
+    """Return the wire, with PFC where the physical network has it."""
+    pfc = request.classes if MODES[request.mode].physical else ()
     return [
         "[[switch.port]]",
         'name = "wire"',
         'kind = "wire"',
-        'interface = "eth0"',
+        f'interface = "{DATA_INTERFACE}"',
+        f"class = {FOREGROUND_CLASS}",
+        "[switch.port.wire]",
         f'local = "{host.address}"',
         f"vni = {VNI}",
         f'locations = "{locations}"',
-        f'rate = "{request.line_bps}bit/s"',
+        f'line_rate = "{request.line_bps}bit/s"',
+        f'delay = "{round(request.delay_s * 1e6)}us"',
+        f'response = "{round(request.reaction_s * 1e6)}us"',
+        f"pfc = {list(pfc)}",
     ]

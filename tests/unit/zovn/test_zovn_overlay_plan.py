@@ -80,7 +80,13 @@ def test_a_switch_has_its_containers_and_a_wire() -> None:
     ports = tables(request(), host=2)["port"]
     assert [each["name"] for each in ports] == ["c2", "c3", "c4", "wire"]
     assert {each["kind"] for each in ports[:-1]} == {"veth"}
-    assert ports[-1]["local"] == "10.241.0.2"
+    assert ports[-1]["wire"]["local"] == "10.241.0.2"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_wires_pause_where_the_star_does(mode: str) -> None:
+    plan = request(mode, background="own")
+    assert set(tables(plan)["port"][-1]["wire"]["pfc"]) == set(buffers(plan).lossless)
 
 
 def test_each_container_has_its_hosts_address_in_the_map() -> None:
