@@ -68,6 +68,18 @@ def hosts(*names: str) -> Iterator[None]:
             namespaces.remove(name(one))
 
 
+def vxlan(host: str, local: str, remote: str, station: bytes, inner: str) -> None:
+    """Give a host the kernel's device, which learns nothing and knows where to send."""
+    ip(host, "address", "add", f"{local}/24", "dev", "w0")
+    tunnel = ("type", "vxlan", "id", str(VNI), "local", local, "dstport", "4789", "nolearning")
+    ip(host, "link", "add", "tunnel", "address", station.hex(":"), *tunnel)
+    bare(host, "tunnel")
+    ip(host, "address", "add", f"{inner}/24", "dev", "tunnel")
+    ip(host, "link", "set", "tunnel", "mtu", "1450", "up")
+    flood = ("00:00:00:00:00:00", "dev", "tunnel", "dst", remote)
+    run("bridge", "-n", name(host), "fdb", "append", *flood)
+
+
 def packets(host: str, interface: str) -> socket.socket:
     """Return a socket that gets each frame of an interface, with its tag in what comes besides."""
 

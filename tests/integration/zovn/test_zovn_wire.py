@@ -15,7 +15,6 @@ from rigs.zovn_wire_rig import (
     TRUSTING,
     VNI,
     Wired,
-    bare,
     connect,
     hosts,
     ip,
@@ -25,6 +24,7 @@ from rigs.zovn_wire_rig import (
     passing,
     received,
     run,
+    vxlan,
 )
 
 from lab.programs.processes import Place
@@ -57,18 +57,6 @@ def _built() -> None:
 
 
 # --- with the kernel's device
-
-
-def vxlan(host: str, local: str, remote: str, station: bytes, inner: str) -> None:
-    """Give a host the kernel's device, which learns nothing and knows where to send."""
-    ip(host, "address", "add", f"{local}/24", "dev", "w0")
-    tunnel = ("type", "vxlan", "id", str(VNI), "local", local, "dstport", "4789", "nolearning")
-    ip(host, "link", "add", "tunnel", "address", station.hex(":"), *tunnel)
-    bare(host, "tunnel")
-    ip(host, "address", "add", f"{inner}/24", "dev", "tunnel")
-    ip(host, "link", "set", "tunnel", "mtu", "1450", "up")
-    flood = ("00:00:00:00:00:00", "dev", "tunnel", "dst", remote)
-    run("bridge", "-n", name(host), "fdb", "append", *flood)
 
 
 @pytest.fixture

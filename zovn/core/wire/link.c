@@ -144,6 +144,14 @@ int zovn_link_send(struct zovn_link *link, const uint8_t *bytes, uint32_t length
     return send(link->file, bytes, length, MSG_DONTWAIT) == (ssize_t)length ? 0 : -errno;
 }
 
+/* The kernel then takes the socket's interface away, and says nothing. */
+bool zovn_link_gone(const struct zovn_link *link) {
+    struct sockaddr_ll self = {0};
+    socklen_t size = sizeof self;
+    return getsockname(link->file, (struct sockaddr *)&self, &size) == 0 &&
+           self.sll_ifindex != (int)link->index;
+}
+
 /* Reading resets the kernel's count. */
 void zovn_link_count(struct zovn_link *link) {
     struct tpacket_stats found;

@@ -39,6 +39,9 @@ int zovn_link_receive(struct zovn_link *link, uint8_t *room, uint32_t size,
 /* Return 0 or a negative errno; the frame is then not sent. */
 int zovn_link_send(struct zovn_link *link, const uint8_t *bytes, uint32_t length);
 
+/* Return whether the interface was removed. */
+bool zovn_link_gone(const struct zovn_link *link);
+
 /* Add up what the kernel dropped, since its socket was full. */
 void zovn_link_count(struct zovn_link *link);
 

@@ -1,6 +1,4 @@
 /* What comes from the wire: frames of the tunnel, pauses, and ARP. The rest is the kernel's. */
-#include <errno.h>
-
 #include "wire/arp.h"
 #include "wire/wire_parts.h"
 
@@ -53,7 +51,6 @@ static void take(struct zovn_wire *wire, const struct zovn_arrival *arrival, uin
         hold(wire, arrival);
 }
 
-/* An interface that is down may come back; one that was removed does not. */
 void zovn_wire_receive(struct zovn_wire *wire, uint64_t now_ns) {
     struct zovn_inbound *inbound = &wire->inbound;
     struct zovn_arrival arrival;
@@ -65,6 +62,4 @@ void zovn_wire_receive(struct zovn_wire *wire, uint64_t now_ns) {
         if (found > 0)
             take(wire, &arrival, now_ns);
     }
-    if (found == -ENODEV || found == -ENXIO)
-        wire->port.fault = ZOVN_PEER_GONE;
 }

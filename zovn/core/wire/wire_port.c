@@ -96,6 +96,10 @@ void zovn_wire_port_ask(struct zovn_port *port, bool notify) {
         zovn_wire_arm(of(port), zovn_wire_now());
 }
 
+bool zovn_wire_port_gone(const struct zovn_port *port) {
+    return zovn_link_gone(&((const struct zovn_wire *)port)->link);
+}
+
 bool zovn_wire_port_locate(struct zovn_port *port, const char *path, char *problem) {
     struct zovn_locations *locations = zovn_locations_load(path, problem);
     if (!locations)

@@ -34,6 +34,9 @@ int zovn_wire_port_wake(const struct zovn_port *port);
 /* Keep that file's clock up to date, or do not, while the port is stepped all the time. */
 void zovn_wire_port_ask(struct zovn_port *port, bool notify);
 
+/* Return whether the interface was removed: the port is of no use then. */
+bool zovn_wire_port_gone(const struct zovn_port *port);
+
 /* Read the map again; return false with the reason in `problem`: the old one then stays. */
 bool zovn_wire_port_locate(struct zovn_port *port, const char *path, char *problem);
 
