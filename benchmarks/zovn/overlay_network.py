@@ -73,10 +73,9 @@ class Overlay:
             self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="overlay-")))
             for container in self.containers.all:
                 self._connect(container)
-            for host in self.star.hosts:
-                self._start(stack, host)
-            for host in self.star.hosts:
-                self._wait(host)
+            started = [(host, self._start(stack, host)) for host in self.star.hosts]
+            for host, running in started:
+                self._wait(host, running)
             self._stack = stack.pop_all()
 
     @property
@@ -142,7 +141,7 @@ class Overlay:
             if other is not container:
                 enter_neighbour(ip, index, other.address, other.mac)
 
-    def _start(self, stack: ExitStack, host: StarHost) -> None:
+    def _start(self, stack: ExitStack, host: StarHost) -> "subprocess.Popen[bytes]":
         where, settings = self.folder / "locations", self.folder / f"{host.name}.toml"
         where.write_text(overlay_plan.locations(self.request, self.star.hosts))
         text = overlay_plan.settings(self.request, host, str(self._control(host)), str(where))
@@ -154,15 +153,16 @@ class Overlay:
         )
         stack.callback(running.wait)
         stack.callback(running.terminate)
+        return running
 
-    def _wait(self, host: StarHost) -> None:
+    def _wait(self, host: StarHost, running: "subprocess.Popen[bytes]") -> None:
         """Wait until a switch answers.
 
         Raises:
-            ProgramError: it does not within half a minute.
+            ProgramError: it ended, or does not within half a minute.
         """
         deadline = time.monotonic() + START_S
-        while time.monotonic() < deadline:
+        while time.monotonic() < deadline and running.poll() is None:
             try:
                 control.ports(self._control(host))
             except SwitchAway:
@@ -170,7 +170,7 @@ class Overlay:
             else:
                 return
         log = (self.folder / f"{host.name}.log").read_text()
-        raise ProgramError("zovn switch", f"it does not run within {START_S:g} s", log)
+        raise ProgramError("zovn switch", f"it ended, or does not answer within {START_S:g} s", log)
 
     def __enter__(self) -> Self:
         return self

@@ -12,7 +12,10 @@
 
 #include "veth/instructions.h"
 
-enum { STORE_BYTES = 190 }; /* bpf_xdp_store_bytes, of Linux 5.18; headers may be older */
+enum {
+    STORE_BYTES = 190, /* bpf_xdp_store_bytes, of Linux 5.18; headers may be older */
+    LOAD_TRIES = 8, /* work that is pending for this thread interrupts the verifier */
+};
 
 /* What program and port share. */
 struct zovn_program_state {
@@ -133,7 +136,10 @@ static int make_code(int sockets, int state) {
                                  .license = (uintptr_t)"GPL",
                                  .prog_name = "zovn_veth",
                                  .expected_attach_type = BPF_XDP};
-    return call(BPF_PROG_LOAD, &attributes);
+    int loaded = call(BPF_PROG_LOAD, &attributes);
+    for (int i = 1; i < LOAD_TRIES && loaded == -EAGAIN; i++)
+        loaded = call(BPF_PROG_LOAD, &attributes);
+    return loaded;
 }
 
 static int share(struct zovn_program *program) {
