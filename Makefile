@@ -106,11 +106,13 @@ mutants: .venv/.ready
 # Five hours, as root on an otherwise idle machine: simulations and real packets. RESUME=1 goes on.
 bench: .venv/.ready core shield
 	sh scripts/setup-libvirt.sh
+	sh scripts/setup-zovn-bench.sh
 	$(BIN)/python -m benchmarks.all $(if $(RESUME),--resume)
 
 # Every benchmark at its shortest: shows that all of them run, and measures nothing.
 bench-quick: .venv/.ready core shield
 	sh scripts/setup-libvirt.sh
+	sh scripts/setup-zovn-bench.sh
 	$(BIN)/python -m benchmarks.all --quick $(if $(RESUME),--resume)
 
 bench-xco: .venv/.ready core

@@ -31,13 +31,14 @@ ZOVN: Final[Arrows] = {
     "vhost": frozenset({"forward", "ports", "rings", "system"}),
     "program": frozenset(
         {
-            *("forward", "switch/settings.h", "system"),
-            *("tap/tap_port.h", "veth/veth_port.h", "vhost"),
+            *("forward", "switch/settings.h", "system", "vhost"),
+            *("tap/tap_port.h", "veth/veth_port.h", "wire/wire_port.h"),
         }
     ),
     "veth": frozenset({"ports/port.h"}),
     "tap": frozenset({"ports/port.h"}),
-    "tools": frozenset({"forward", "ports", "switch/switch.h", "veth"}),
+    "wire": frozenset({"ports/port.h", "switch/pace.h"}),
+    "tools": frozenset({"forward", "ports", "switch/switch.h", "veth", "wire"}),
 }
 SIMULATOR: Final[Arrows] = {"": frozenset()}
 CORES: Final = [

@@ -93,6 +93,13 @@ def test_an_empty_table_is_a_switch_without_ports() -> None:
 
 
 PORT = {"name": "a"}
+OWN = {
+    "local": "10.0.0.1",
+    "vni": 42,
+    "locations": "/etc/xtc/zovn.locations",
+    "line_rate": "10Gbit/s",
+}
+WIRE = PORT | {"kind": "wire", "interface": "eth1", "wire": OWN}
 VETH = PORT | {"kind": "veth", "interface": "p1"}
 
 
@@ -121,6 +128,27 @@ VETH = PORT | {"kind": "veth", "interface": "p1"}
             {"port": [VETH, VETH | {"name": "b"}]},
             "switch.port[1].interface: 'p1' is that of port 0 (change one)",
         ),
+        (
+            {"port": [PORT | {"kind": "wire", "interface": "eth1"}]},
+            "switch.port[0].wire: a port of kind wire needs one (write a table: [switch",
+        ),
+        ({"port": [VETH | {"wire": OWN}]}, "switch.port[0].wire: a port of kind veth has none"),
+        ({"port": [WIRE | {"wire": {}}]}, "switch.port[0].wire.local: missing (write an IPv4"),
+        (
+            {"port": [WIRE | {"wire": OWN | {"local": "::1"}}]},
+            "switch.port[0].wire.local: '::1' cannot be used (write an IPv4 address",
+        ),
+        (
+            {"port": [WIRE | {"wire": OWN | {"line_rate": "1kb/s"}}]},
+            "switch.port[0].wire.line_rate: '1kb/s' cannot be used (write a rate",
+        ),
+        (
+            {"port": [WIRE | {"wire": OWN | {"delay": "2s"}}]},
+            "switch.port[0].wire.delay: '2s' cannot be used (write a duration of at most 1s",
+        ),
+        ({"port": [WIRE | {"wire": OWN | {"pfc": [8]}}]}, "switch.port[0].wire.pfc"),
+        ({"port": [WIRE | {"wire": OWN | {"vni": -1}}]}, "switch.port[0].wire.vni: expected"),
+        ({"port": [WIRE | {"wire": OWN | {"buffer": 1}}]}, "switch.port[0].wire.buffer: expected"),
         ({"port": [PORT | {"rate": "fast"}]}, "switch.port[0].rate: 'fast' is no such rate (write"),
         ({"port": [PORT | {"rate": "1kb/s"}]}, "switch.port[0].rate: '1kb/s' is no such rate"),
         ({"port": [PORT | {"rate": "2000Gb/s"}]}, "switch.port[0].rate: '2000Gb/s' is no such"),
@@ -153,6 +181,15 @@ def test_a_mistake_is_named_with_its_fix(table: dict[str, Any], said: str) -> No
         checked(table, "zovn.toml")
     assert str(caught.value).startswith("zovn.toml: switch")
     assert said in str(caught.value)
+
+
+def test_a_wire_has_words_of_its_own() -> None:
+    (line,) = plain(checked({"port": [WIRE]})).splitlines()[5:]
+    assert line == (
+        "port name=a kind=wire interface=eth1 vlan=1 class=0 trust=nothing offloads=0 "
+        "local=10.0.0.1 vni=42 locations=/etc/xtc/zovn.locations line_rate=10000000000 "
+        "delay=1000 response=100000 ring=0 buffer=344064 pfc=255"
+    )
 
 
 def test_all_mistakes_are_named() -> None:

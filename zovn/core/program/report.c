@@ -45,6 +45,7 @@ static const char *const REASONS[ZOVN_REASONS] = {
     [ZOVN_OFFLOAD] = "offload",
     [ZOVN_STOPPED] = "stopped",
     [ZOVN_REMOVED] = "removed",
+    [ZOVN_NO_LOCATION] = "no_location",
     [ZOVN_REFUSED] = "refused",
 };
 
@@ -57,7 +58,8 @@ static const struct {
     FIELD(in),      FIELD(in_bytes),      FIELD(copies),     FIELD(delivered),  FIELD(held),
     FIELD(parked),  FIELD(out),           FIELD(out_bytes),  FIELD(marked),     FIELD(finished),
     FIELD(waiting), FIELD(waiting_bytes), FIELD(blocked_ns), FIELD(longest_ns), FIELD(stalls),
-    FIELD(moves),   FIELD(not_learned),
+    FIELD(moves),   FIELD(not_learned),   FIELD(beyond),     FIELD(unsound),    FIELD(pauses_sent),
+    FIELD(pauses),  FIELD(paused_ns),
 };
 
 static const char *fault_name(enum zovn_fault fault) {

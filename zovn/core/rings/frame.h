@@ -10,6 +10,7 @@ enum {
     ZOVN_MOST_PREPENDED = 3,
     ZOVN_LEAST_BYTES = 14,     /* an Ethernet header */
     ZOVN_MOST_BYTES = 65535 + 18, /* the longest IP packet with a tagged Ethernet header */
+    ZOVN_NO_CLASS = 0xff,
 };
 
 struct zovn_segment {
@@ -29,6 +30,7 @@ struct zovn_offload {
 
 struct zovn_frame {
     struct zovn_offload offload;
+    uint8_t class;   /* set by a port that knows it, and by the switch; or ZOVN_NO_CLASS */
     uint32_t length; /* the sum of the segments in use */
     uint32_t first;  /* of the segments in use; those before it are room for headers */
     uint32_t end;
@@ -38,6 +40,7 @@ struct zovn_frame {
 /* Begin a frame without bytes, with room for three headers before it. */
 static inline void zovn_frame_begin(struct zovn_frame *frame) {
     frame->offload = (struct zovn_offload){0};
+    frame->class = ZOVN_NO_CLASS;
     frame->length = 0;
     frame->first = frame->end = ZOVN_MOST_PREPENDED;
 }

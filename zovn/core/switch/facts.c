@@ -101,6 +101,8 @@ enum zovn_reason zovn_facts_find(struct zovn_facts *facts, const struct zovn_fra
         return ZOVN_RESERVED;
     facts->payload_at =
         facts->offload.kind ? zovn_payload_at(frame, &facts->offload, zovn_network_at(facts)) : 0;
-    facts->class = class_of(facts, traffic_class(facts, head, length), port, settings);
+    facts->class = frame->class < ZOVN_CLASSES
+                       ? frame->class
+                       : class_of(facts, traffic_class(facts, head, length), port, settings);
     return vlan_of(facts, port) ? ZOVN_REASONS : ZOVN_VLAN;
 }

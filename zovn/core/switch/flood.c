@@ -25,7 +25,7 @@ enum zovn_reason zovn_refusal(const struct zovn_switch *vswitch, uint32_t destin
     uint64_t limit = vswitch->settings.classes[facts->class].limit_bytes;
     if (facts->offload.flags && !zovn_offload_fits(facts, member->port->takes))
         return ZOVN_OFFLOAD;
-    if (member->stalled)
+    if (member->lanes[zovn_lane_of(member, facts->class)].stalled)
         return ZOVN_STALLED;
     bool full = limit && member->queues[facts->class].bytes + facts->length > limit;
     return full ? ZOVN_CONGESTION : ZOVN_REASONS;

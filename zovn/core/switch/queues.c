@@ -104,27 +104,33 @@ static uint32_t next_class(uint32_t classes, uint32_t after) {
     return (uint32_t)__builtin_ctz(later ? later : classes);
 }
 
-/* The same among classes, with quanta by weight. */
-static uint32_t weighted_turn(const struct zovn_switch *vswitch, struct zovn_member *destination) {
+/* The same among classes, with quanta by weight. A class that has frames, but no room, loses what
+ * is left of its turn: else this would add up while it waits, and then hold up the others. */
+static uint32_t weighted_turn(const struct zovn_switch *vswitch, struct zovn_member *destination,
+                              uint32_t classes) {
     for (;;) {
         uint32_t turn = destination->class_turn;
         struct zovn_class_queues *class = &destination->queues[turn];
-        if (destination->classes >> turn & 1) {
+        if (classes >> turn & 1) {
             uint32_t source = source_turn(vswitch, destination, class);
             if (next_length(vswitch, destination, class, source) <= class->credit)
                 return turn;
+        } else {
+            class->credit = 0;
         }
-        turn = destination->class_turn = next_class(destination->classes, turn);
+        turn = destination->class_turn = next_class(classes, turn);
         destination->queues[turn].credit +=
             (uint64_t)ZOVN_QUANTUM * vswitch->settings.classes[turn].weight;
     }
 }
 
-void zovn_queue_turn(struct zovn_switch *vswitch, uint32_t destination, struct zovn_place *at) {
+void zovn_queue_turn(struct zovn_switch *vswitch, uint32_t destination, uint32_t classes,
+                     struct zovn_place *at) {
     struct zovn_member *member = vswitch->members[destination];
-    uint32_t strict = member->classes & vswitch->strict;
+    uint32_t strict = classes & vswitch->strict;
     at->destination = destination;
-    at->class = strict ? 31 - (uint32_t)__builtin_clz(strict) : weighted_turn(vswitch, member);
+    at->class =
+        strict ? 31 - (uint32_t)__builtin_clz(strict) : weighted_turn(vswitch, member, classes);
     at->source = source_turn(vswitch, member, &member->queues[at->class]);
 }
 

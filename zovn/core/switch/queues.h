@@ -17,9 +17,10 @@ void zovn_queue_push(struct zovn_switch *vswitch, const struct zovn_place *at, u
 /* Remove the first frame of a queue that has one; return its reference. */
 uint32_t zovn_queue_pop(struct zovn_switch *vswitch, const struct zovn_place *at);
 
-/* Find whose turn it is at a destination with frames. Without `zovn_queue_charge` it stays so:
- * what is left of a turn survives a full ring. */
-void zovn_queue_turn(struct zovn_switch *vswitch, uint32_t destination, struct zovn_place *at);
+/* Find whose turn it is at a destination, among `classes`, which have frames. Without
+ * `zovn_queue_charge` it stays so: what is left of a turn survives a full ring. */
+void zovn_queue_turn(struct zovn_switch *vswitch, uint32_t destination, uint32_t classes,
+                     struct zovn_place *at);
 
 /* Charge the turn with its first frame, or with the next segment of it. */
 void zovn_queue_charge(struct zovn_switch *vswitch, const struct zovn_place *at);
