@@ -196,6 +196,12 @@ int tcp_socket(void) {
     return fd;
 }
 
+void set_congestion(int fd, const char *name) {
+    if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen(name)) != 0) {
+        fail("--congestion %s", name);
+    }
+}
+
 int tcp_listen(struct sockaddr_in here) {
     int fd = tcp_socket();
     set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);

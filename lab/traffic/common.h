@@ -66,6 +66,7 @@ void samples_write(struct samples *samples, const char *name);
 
 void set_option(int fd, int level, int name, int value);
 int tcp_socket(void);
+void set_congestion(int fd, const char *name);
 int tcp_listen(struct sockaddr_in here);
 int tcp_connect(struct sockaddr_in here, struct sockaddr_in there);
 int udp_socket(struct sockaddr_in here);

@@ -84,6 +84,7 @@ class Counters:
     out: int
     out_bytes: int
     marked: int
+    finished: int
     waiting: int
     waiting_bytes: int
     blocked_ns: int
@@ -92,7 +93,7 @@ class Counters:
     moves: int
     not_learned: int
     beyond: int
-    refused: int
+    unsound: int
     overruns: int
     pauses_sent: int
     pauses: int

@@ -11,7 +11,7 @@ from zovn.switch.wire_table import WIRE_FORMS, WireTable, check_wire, wire_words
 
 MOST_PATH: Final = 107
 """Bytes of the address of a Unix socket."""
-BY_INTERFACE: Final = frozenset({"veth", "wire"})
+BY_INTERFACE: Final = frozenset({"veth", "tap", "wire"})
 """Kinds of which the peer is behind an interface; that of others is behind a socket."""
 _LEAST_RATE: Final = 1_000_000
 _STATION: Final = r"^[0-9a-fA-F][02468aceACE](:[0-9a-fA-F]{2}){5}\Z"
@@ -25,11 +25,11 @@ class PortTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     """One ``[[switch.port]]``."""
 
     name: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9._-]{1,32}\Z")]
-    kind: Literal["vhost", "veth", "wire"] = "vhost"
+    kind: Literal["vhost", "veth", "tap", "wire"] = "vhost"
     socket: SocketPath | None = None
     """Where the guest's front end connects; default: /run/zovn/NAME.sock."""
     interface: Annotated[str, msgspec.Meta(pattern=_INTERFACE)] | None = None
-    """The host's end of a container's veth, or a wire's interface, in the place of a socket."""
+    """The host's end of a container's veth, a TAP interface or a wire's; no socket then."""
     wire: WireTable | None = None
     """What only a wire has."""
     group: str | None = None
@@ -47,8 +47,8 @@ class PortTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     trust: Literal["nothing", "priority", "dscp"] = "nothing"
     """Which mark of a frame gives its class: none, the VLAN priority, or the DSCP."""
     offloads: bool = False
-    """Offer checksum and TCP segmentation offloads. A frame that uses one is dropped if its
-    receiver does not have the same: set it on all ports or none."""
+    """Offer checksum and TCP segmentation offloads. The switch finishes frames for receivers that
+    do not take them."""
     rate: str | None = None
     """Bits of frames to the port per second, at most; default: as fast as it takes them."""
 
@@ -56,7 +56,7 @@ class PortTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 PORT_FORMS: Final[Mapping[str, str]] = {
     "name": "1 to 32 letters, digits, dots, dashes and underscores",
     "socket": f"a path from / on without spaces, of at most {MOST_PATH} characters",
-    "interface": "the host's end of a veth, such as interface = \"p1\", or a wire's interface",
+    "interface": 'the name of an interface, such as interface = "p1"',
     "vlan": "a VLAN from 1 to 4094, or 0 for a trunk without one",
     "tagged": 'a list of VLANs, such as ["10", "20-29"]',
     "class": "a class from 0 to 7",

@@ -85,7 +85,7 @@ def test_two_hosts_with_the_kernels_device_ping_each_other(kernels: Wired) -> No
         assert ping.stdout is not None
         assert "5 packets transmitted, 5 received" in ping.stdout.read()
     for wire in kernels.wires:
-        assert kernels.counters(wire).refused == kernels.counters(wire).beyond == 0
+        assert kernels.counters(wire).unsound == kernels.counters(wire).beyond == 0
 
 
 def test_full_packets_and_broadcasts_pass_as_well(kernels: Wired) -> None:
@@ -313,7 +313,7 @@ def test_what_is_not_sound_or_of_another_network_is_refused_and_counted() -> Non
     peer.raw.send(whole[:28] + bytes((whole[28] ^ 1,)) + whole[29:])  # the outer checksum
     peer.send(tagged(address(SINK), 0, 2))
     passing(peer.rig, until=peer.rig.ports[SINK].receive)
-    assert peer.rig.counters(peer.port).refused == 2
+    assert peer.rig.counters(peer.port).unsound == 2
     assert peer.rig.counters(peer.port).into == 1
 
 

@@ -63,7 +63,7 @@ def test_hosts_with_the_kernels_device_ping_each_other(running: RunningSwitch) -
     assert "3 packets transmitted, 3 received" in ping()
     for port in running.report().ports:
         assert (port.kind, port.state, port.lost) == ("wire", "runs", 0)
-        assert port.counters["refused"] == port.counters["beyond"] == 0
+        assert port.counters["unsound"] == port.counters["beyond"] == 0
     assert running.end() == 0
 
 

@@ -32,12 +32,13 @@ ZOVN: Final[Arrows] = {
     "program": frozenset(
         {
             *("forward", "switch/settings.h", "system", "vhost"),
-            *("veth/veth_port.h", "wire/wire_port.h"),
+            *("tap/tap_port.h", "veth/veth_port.h", "wire/wire_port.h"),
         }
     ),
     "veth": frozenset({"ports/port.h"}),
+    "tap": frozenset({"ports/port.h"}),
     "wire": frozenset({"ports/port.h", "switch/pace.h"}),
-    "tools": frozenset({"forward", "ports", "switch/switch.h", "veth"}),
+    "tools": frozenset({"forward", "ports", "switch/switch.h", "veth", "wire"}),
 }
 SIMULATOR: Final[Arrows] = {"": frozenset()}
 CORES: Final = [

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from common.errors import ConfigError
-from zovn.switch.config import checked, load_config, plain
+from zovn.switch.config import checked, interfaces_of, load_config, plain
 
 GROUP = grp.getgrgid(os.getgid()).gr_name
 WHOLE = f"""
@@ -77,6 +77,11 @@ def test_a_whole_file_becomes_plain_lines(tmp_path: Path) -> None:
     ]
 
 
+def test_only_veths_have_settings_that_the_switch_restores() -> None:
+    tap = {"name": "h", "kind": "tap", "interface": "t0"}
+    assert interfaces_of(checked({"port": [PORT, VETH | {"name": "b"}, tap]})) == ["p1"]
+
+
 def test_an_empty_table_is_a_switch_without_ports() -> None:
     assert plain(checked({})).splitlines() == [
         "control /run/zovn/control.sock",
@@ -108,7 +113,7 @@ VETH = PORT | {"kind": "veth", "interface": "p1"}
         ({"port": [PORT | {"kind": "x"}]}, "switch.port[0].kind: invalid enum value 'x'"),
         (
             {"port": [PORT | {"kind": "veth"}]},
-            "switch.port[0].interface: a port of kind veth needs one (write the host's end",
+            "switch.port[0].interface: a port of kind veth needs one (write the name of an",
         ),
         (
             {"port": [PORT | {"interface": "p1"}]},

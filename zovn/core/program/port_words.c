@@ -146,7 +146,7 @@ static const struct {
     bool (*set)(struct reading *reading, char *value);
 } KEYS[] = {
     {"name", "1 to 32 letters, digits, dots, dashes and underscores", set_name},
-    {"kind", "vhost, veth or wire", set_kind},
+    {"kind", "vhost, veth, tap or wire", set_kind},
     {"path", "a path from / on, of at most 107 bytes", set_path},
     {"interface", "the name of an interface, of at most 15 bytes", set_interface},
     {"rate", "bits per second; 0: no limit", set_rate},

@@ -2,6 +2,7 @@
 #include "switch/serve.h"
 
 #include "switch/edit.h"
+#include "switch/offload.h"
 #include "switch/outcome.h"
 #include "switch/parking.h"
 
@@ -21,12 +22,24 @@ static bool fetch(const struct zovn_member *source, uint32_t reference,
     return true;
 }
 
+static bool has_room(const struct zovn_member *member, uint32_t lane) {
+    return member->port->class_room ? member->port->class_room(member->port, lane)
+                                    : member->port->calls->room(member->port);
+}
+
+/* As the frame's sender left it, or finished by the switch. */
 static enum zovn_put_result put(struct zovn_switch *vswitch, const struct zovn_place *at,
                                 const struct zovn_facts *facts, struct zovn_frame *frame) {
     struct zovn_member *member = vswitch->members[at->destination];
     uint64_t threshold = vswitch->settings.classes[at->class].mark_bytes;
     bool mark = threshold && member->queues[at->class].bytes > threshold;
     struct zovn_head head;
+    struct zovn_finished finished;
+    if (facts->offload.flags) {
+        if (!has_room(member, zovn_lane_of(member, at->class)))
+            return ZOVN_PUT_NO_ROOM;
+        facts = zovn_queue_finish(vswitch, at, &finished, frame);
+    }
     bool marked = zovn_edit(frame, &head, facts, mark, &member->settings);
     uint32_t length = frame->length; /* the port puts its own header before it */
     frame->class = (uint8_t)at->class;
@@ -36,12 +49,15 @@ static enum zovn_put_result put(struct zovn_switch *vswitch, const struct zovn_p
         member->counters.out_bytes += length;
         zovn_pace_sent(&member->pace, vswitch->now_ns, length);
         member->counters.marked += marked;
+        member->counters.finished += facts == &finished.facts;
     }
     return result;
 }
 
 static enum zovn_reason reason_of(enum zovn_put_result result) {
-    return result == ZOVN_PUT_NO_LOCATION ? ZOVN_NO_LOCATION : ZOVN_TOO_LONG;
+    if (result == ZOVN_PUT_NO_LOCATION)
+        return ZOVN_NO_LOCATION;
+    return result == ZOVN_PUT_REFUSED ? ZOVN_REFUSED : ZOVN_TOO_LONG;
 }
 
 /* Return false if there is no room: then nothing has changed. */
@@ -54,7 +70,11 @@ static bool move(struct zovn_switch *vswitch, const struct zovn_place *at) {
     enum zovn_put_result result = whole ? put(vswitch, at, facts, &frame) : ZOVN_PUT_TOO_LONG;
     if (result == ZOVN_PUT_NO_ROOM)
         return false;
+    if (result == ZOVN_PUT_TOO_LONG && whole && zovn_queue_cut(vswitch, at))
+        return true;
     zovn_queue_charge(vswitch, at);
+    if (result == ZOVN_PUT_DONE && facts->offload.kind && zovn_queue_advance(vswitch, at))
+        return true;
     zovn_queue_pop(vswitch, at);
     if (result == ZOVN_PUT_DONE)
         zovn_delivered(source, reference);
@@ -127,11 +147,6 @@ uint32_t zovn_serve(struct zovn_switch *vswitch, uint32_t destination) {
     }
     note(member, served, full, vswitch->now_ns);
     return moved;
-}
-
-static bool has_room(const struct zovn_member *member, uint32_t lane) {
-    return member->port->class_room ? member->port->class_room(member->port, lane)
-                                    : member->port->calls->room(member->port);
 }
 
 static void watch(struct zovn_switch *vswitch, uint32_t destination, uint32_t number) {

@@ -31,6 +31,8 @@ struct zovn_parked {
 
 struct zovn_queue {
     uint32_t head, tail, count;
+    uint16_t done; /* bytes of the first frame's payload that went out as segments */
+    bool cut; /* the first frame goes out as segments, whatever the port takes */
     uint64_t credit; /* bytes that the source may still send in its turn */
 };
 

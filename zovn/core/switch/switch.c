@@ -181,7 +181,7 @@ static void add_line(const struct zovn_port *port, struct zovn_counters *counter
     if (port->count)
         port->count(port, &counts);
     counters->beyond = counts.beyond;
-    counters->refused = counts.refused;
+    counters->unsound = counts.unsound;
     counters->overruns = counts.overruns;
     counters->pauses_sent = counts.pauses_sent;
     counters->pauses = counts.pauses;

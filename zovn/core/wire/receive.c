@@ -25,7 +25,7 @@ static void hold(struct zovn_wire *wire, const struct zovn_arrival *arrival) {
     enum zovn_vxlan_result result =
         zovn_vxlan_read(arrival->bytes, arrival->length, &wire->link.self, wire->vni, &inner);
     if (result != ZOVN_VXLAN_SOUND) {
-        wire->counts.refused += result != ZOVN_VXLAN_OTHERS;
+        wire->counts.unsound += result != ZOVN_VXLAN_OTHERS;
         return;
     }
     struct zovn_held held = {
@@ -42,7 +42,7 @@ static void take(struct zovn_wire *wire, const struct zovn_arrival *arrival, uin
     struct zovn_endpoint sender;
     struct zovn_pfc pfc;
     if (!arrival->whole)
-        wire->counts.refused++;
+        wire->counts.unsound++;
     else if (zovn_pfc_read(arrival->bytes, arrival->length, &pfc))
         obey(wire, &pfc, now_ns);
     else if (zovn_arp_read(arrival->bytes, arrival->length, &sender))
