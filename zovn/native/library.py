@@ -17,7 +17,7 @@ REASONS: Final = (
     *("offload", "stopped", "removed"),
 )
 """Why frames are dropped, in the order of enum zovn_reason."""
-FAULTS: Final = ("sound", "avail_jump", "head_range", "head_twice", "peer_gone")
+FAULTS: Final = ("sound", "avail_jump", "head_range", "head_twice", "peer_gone", "memory_gone")
 """Why a port is stopped, in the order of enum zovn_fault."""
 
 _U8, _U16, _U32, _U64 = ctypes.c_uint8, ctypes.c_uint16, ctypes.c_uint32, ctypes.c_uint64
@@ -90,7 +90,11 @@ class RawRegion(ctypes.Structure):
 class RawMemory(ctypes.Structure):
     """struct zovn_memory."""
 
-    _fields_: ClassVar = [("count", _U32), ("regions", RawRegion * MOST_REGIONS)]
+    _fields_: ClassVar = [
+        ("count", _U32),
+        ("lost", ctypes.c_bool),
+        ("regions", RawRegion * MOST_REGIONS),
+    ]
 
 
 class RawRing(ctypes.Structure):

@@ -16,7 +16,7 @@ static struct zovn_ring_port *of(struct zovn_port *port) {
 
 /* A port has the first fault of its rings. */
 static void note(struct zovn_port *port, const struct zovn_split_ring *ring) {
-    port->fault = port->fault ? port->fault : ring->fault;
+    port->fault = port->fault ? port->fault : zovn_split_ring_fault(ring);
 }
 
 /* Begin to load what the classification reads first. An address that is wrong does no harm. */

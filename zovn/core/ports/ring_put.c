@@ -82,7 +82,7 @@ enum zovn_put_result zovn_ring_put(struct zovn_port *port, struct zovn_frame *fr
     struct zovn_ring_port *guest = (struct zovn_ring_port *)port;
     struct gathered to;
     enum outcome outcome = gather_good(guest, &to, guest->header_bytes + frame->length);
-    port->fault = port->fault ? port->fault : guest->receive.fault;
+    port->fault = port->fault ? port->fault : zovn_split_ring_fault(&guest->receive);
     if (outcome != GATHERED)
         return outcome == NEVER ? ZOVN_PUT_TOO_LONG : ZOVN_PUT_NO_ROOM;
     uint8_t header[12];

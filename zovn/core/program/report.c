@@ -64,6 +64,8 @@ static const char *fault_name(enum zovn_fault fault) {
         [ZOVN_AVAIL_JUMP] = "avail_jump",
         [ZOVN_HEAD_RANGE] = "head_range",
         [ZOVN_HEAD_TWICE] = "head_twice",
+        [ZOVN_PEER_GONE] = "peer_gone",
+        [ZOVN_MEMORY_GONE] = "memory_gone",
     };
     return NAMES[fault];
 }

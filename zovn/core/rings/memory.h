@@ -2,6 +2,7 @@
 #ifndef ZOVN_RINGS_MEMORY_H
 #define ZOVN_RINGS_MEMORY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { ZOVN_MOST_REGIONS = 64 };
@@ -14,6 +15,7 @@ struct zovn_region {
 
 struct zovn_memory {
     uint32_t count;
+    bool lost; /* the peer has withdrawn it: what is read there means nothing */
     struct zovn_region regions[ZOVN_MOST_REGIONS];
 };
 

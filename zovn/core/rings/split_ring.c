@@ -8,6 +8,11 @@ bool zovn_split_ring_valid(const struct zovn_split_ring *ring) {
            (uintptr_t)ring->used % 4 == 0;
 }
 
+/* What was read after the memory was lost may look like any other fault. */
+enum zovn_fault zovn_split_ring_fault(const struct zovn_split_ring *ring) {
+    return ZOVN_READ(ring->memory->lost) ? ZOVN_MEMORY_GONE : ring->fault;
+}
+
 uint32_t zovn_split_ring_available(struct zovn_split_ring *ring) {
     if (ring->fault)
         return 0;

@@ -6,6 +6,8 @@
 
 #include <rte_eal.h>
 
+#include "vhost/guard.h"
+
 static size_t first_of(const cpu_set_t *cpus) {
     size_t cpu = 0;
     while (cpu < CPU_SETSIZE - 1 && !CPU_ISSET(cpu, cpus))
@@ -25,7 +27,7 @@ bool zovn_vhost_library_start(void) {
         "--no-shconf", "--log-level=error", "-l", core};
     bool started = rte_eal_init(sizeof arguments / sizeof arguments[0], arguments) >= 0;
     sched_setaffinity(0, sizeof cpus, &cpus);
-    return started;
+    return started && zovn_guard_install();
 }
 
 void zovn_vhost_library_end(void) {

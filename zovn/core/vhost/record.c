@@ -24,13 +24,14 @@ static struct path path_of(const char *socket) {
     return path;
 }
 
+/* The room is taken now: a write to a page that finds none would end this process. */
 static struct file *map(const char *socket, size_t bytes) {
     struct path path = path_of(socket);
     int file = open(path.text, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (file < 0)
         return NULL;
     void *memory = MAP_FAILED;
-    if (ftruncate(file, (off_t)bytes) == 0)
+    if (ftruncate(file, (off_t)bytes) == 0 && posix_fallocate(file, 0, (off_t)bytes) == 0)
         memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
     return memory == MAP_FAILED ? NULL : memory;

@@ -9,6 +9,7 @@
 
 #include "rings/inflight.h"
 #include "vhost/features.h"
+#include "vhost/guard.h"
 
 static bool read_memory(int device, struct zovn_memory *memory) {
     struct rte_vhost_memory *table = NULL;
@@ -94,6 +95,23 @@ const char *zovn_vhost_rings(int device, struct zovn_memory *memory,
     settings->sends = zovn_vhost_sends(features);
     settings->takes = zovn_vhost_takes(features);
     return NULL;
+}
+
+static bool guard_inflight(const struct zovn_split_ring *ring, bool *lost) {
+    const struct zovn_inflight *inflight = ring->inflight;
+    uint64_t bytes = sizeof *inflight + ring->size * sizeof inflight->entries[0];
+    return !inflight || zovn_guard_add(inflight, bytes, lost);
+}
+
+bool zovn_vhost_guard(int device, const struct zovn_split_ring *ring, bool *lost) {
+    struct rte_vhost_memory *table = NULL;
+    if (rte_vhost_get_mem_table(device, &table) < 0 || !table)
+        return false;
+    bool fits = guard_inflight(ring, lost);
+    for (uint32_t i = 0; fits && i < table->nregions; i++)
+        fits = zovn_guard_add(table->regions[i].mmap_addr, table->regions[i].mmap_size, lost);
+    free(table);
+    return fits;
 }
 
 static bool find_file(const struct rte_vhost_memory *table, uint64_t address,

@@ -17,6 +17,10 @@ struct zovn_vhost_files {
 const char *zovn_vhost_rings(int device, struct zovn_memory *memory,
                              struct zovn_ring_settings *settings);
 
+/* Guard the memory of a device, and the record of a ring in it; a fault sets `*lost`. Return whether
+ * there was room. */
+bool zovn_vhost_guard(int device, const struct zovn_split_ring *ring, bool *lost);
+
 /* Say in which file a ring lies, and where; return false if that is not known. */
 bool zovn_vhost_about(int device, const struct zovn_split_ring *ring, struct zovn_record_of *about);
 

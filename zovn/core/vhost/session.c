@@ -7,6 +7,7 @@
 #include <rte_vhost.h>
 
 #include "system/log.h"
+#include "vhost/guard.h"
 
 /* Requests of the vhost-user protocol that this file knows. */
 enum {
@@ -83,9 +84,19 @@ static void record(struct zovn_session *session, struct zovn_split_ring *ring) {
         zovn_say("%s: what is held is not recorded", session->line.options.name);
 }
 
+static const char *find_rings(struct zovn_session *session, struct zovn_ring_settings *settings) {
+    bool *lost = &session->memory.lost;
+    if (*lost)
+        return "its memory was truncated: connect again";
+    const char *problem = zovn_vhost_rings(session->device, &session->memory, settings);
+    if (!problem && !zovn_vhost_guard(session->device, &settings->transmit, lost))
+        return "there is no room to guard its memory";
+    return problem;
+}
+
 static void attach(struct zovn_session *session) {
     struct zovn_ring_settings settings = {.notify = notify, .closed = closed, .context = session};
-    const char *problem = zovn_vhost_rings(session->device, &session->memory, &settings);
+    const char *problem = find_rings(session, &settings);
     if (!problem) {
         record(session, &settings.transmit);
         for (uint32_t i = 0; i < ZOVN_RINGS; i++)
@@ -96,6 +107,8 @@ static void attach(struct zovn_session *session) {
         if (problem)
             zovn_record_close(&session->record);
     }
+    if (problem)
+        zovn_guard_drop(&session->memory.lost);
     const char *name = session->line.options.name;
     if (problem)
         zovn_say("%s: the guest cannot be attached: %s", name, problem);
@@ -118,6 +131,7 @@ static void detach(struct zovn_session *session) {
         return;
     zovn_line_detach(&session->line);
     session->attached = false;
+    zovn_guard_drop(&session->memory.lost);
     zovn_record_close(&session->record);
     for (uint32_t i = 0; i < ZOVN_RINGS; i++) {
         rte_vhost_set_vring_base(session->device, (uint16_t)i, session->next_avail[i],
@@ -150,12 +164,14 @@ bool zovn_session_connect(struct zovn_session *session, int device) {
     if (session->device >= 0)
         return false;
     session->device = device;
+    session->memory.lost = false;
     return true;
 }
 
 void zovn_session_disconnect(struct zovn_session *session) {
     session->device = -1;
     session->mapped = false;
+    zovn_guard_thread(NULL);
     session->enabled[ZOVN_RECEIVE] = session->enabled[ZOVN_TRANSMIT] = false;
 }
 
@@ -190,6 +206,7 @@ static bool moves_rings(uint32_t message) {
 
 void zovn_session_before(struct zovn_session *session, uint32_t message) {
     session->message = message;
+    zovn_guard_thread(&session->memory.lost);
     if (moves_rings(message))
         detach(session);
     if (message == SET_MEM_TABLE)
