@@ -7,7 +7,7 @@ from contextlib import ExitStack, suppress
 
 import pytest
 from support.waiting import eventually
-from zovn_front_end import TRANSMIT, FrontEnd
+from zovn_front_end import RECEIVE, TRANSMIT, FrontEnd
 from zovn_rig import address, frame
 from zovn_switch_rig import Guest, RunningSwitch, build_guest, running_switch, whole
 
@@ -101,6 +101,49 @@ def test_a_record_that_its_front_end_truncates_stops_its_port(
     a.kick()
     eventually(lambda: fault(switch, "a") == "memory_gone")
     assert fault(switch, "b") == "none"
+
+
+def full_eventfd() -> tuple[int, ...]:
+    """Return one to which nothing can be added: a write would wait."""
+    file = os.eventfd(0, 0)
+    os.eventfd_write(file, 2**64 - 2)
+    return (file,)
+
+
+def full_pipe() -> tuple[int, ...]:
+    """Return the ends of a pipe that has no room: a write to the last one would wait."""
+    reader, file = os.pipe()
+    os.set_blocking(file, False)
+    with suppress(BlockingIOError):
+        while os.write(file, bytes(4096)):
+            pass
+    os.set_blocking(file, True)
+    return reader, file
+
+
+@pytest.mark.parametrize("full", [full_eventfd, full_pipe])
+def test_a_notification_that_would_wait_holds_up_no_one(
+    switch: RunningSwitch, connect: Connect, full: Callable[[], tuple[int, ...]]
+) -> None:
+    a, b = connect("a"), connect("b")
+    for ring in (RECEIVE, TRANSMIT):
+        files = full()
+        a.files += files
+        a.call_by(ring, files[-1])
+    for number in range(200):  # more than the kernel keeps of what was done
+        a.post([2048])
+        b.post([2048])
+        here, there = (frame(address(x), address(1 - x), number) for x in (0, 1))
+        assert a.send(here)
+        a.kick()
+        assert b.frames(1) == [here]
+        assert b.send(there)
+        b.kick()
+        assert a.frames(1) == [there]
+        eventually(a.completed)
+        eventually(b.completed)
+    said = "a: ring 0: a notification that is no eventfd is not used"
+    assert (said in switch.log.read_text()) == (full is full_pipe)
 
 
 def test_what_is_no_guests_still_ends_the_switch(switch: RunningSwitch, connect: Connect) -> None:

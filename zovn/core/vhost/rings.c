@@ -8,6 +8,7 @@
 #include <rte_vhost.h>
 
 #include "rings/inflight.h"
+#include "vhost/call.h"
 #include "vhost/features.h"
 #include "vhost/guard.h"
 
@@ -141,16 +142,18 @@ bool zovn_vhost_about(int device, const struct zovn_split_ring *ring,
     return found;
 }
 
-static int copy(int file) {
-    return file < 0 ? -1 : fcntl(file, F_DUPFD_CLOEXEC, 0);
+static int copy(int file, bool *refused) {
+    bool usable = file >= 0 && zovn_call_usable(file);
+    *refused |= file >= 0 && !usable;
+    return usable ? fcntl(file, F_DUPFD_CLOEXEC, 0) : -1;
 }
 
-/* A call must not wait, whatever the guest does with its eventfd. */
 struct zovn_vhost_files zovn_vhost_files(int device, uint32_t ring) {
+    struct zovn_vhost_files files = {.call = -1, .kick = -1};
     struct rte_vhost_vring found;
     if (rte_vhost_get_vhost_vring(device, (uint16_t)ring, &found) < 0)
-        return (struct zovn_vhost_files){-1, -1};
-    if (found.callfd >= 0)
-        fcntl(found.callfd, F_SETFL, fcntl(found.callfd, F_GETFL) | O_NONBLOCK);
-    return (struct zovn_vhost_files){.call = copy(found.callfd), .kick = copy(found.kickfd)};
+        return files;
+    files.call = copy(found.callfd, &files.refused);
+    files.kick = copy(found.kickfd, &files.refused);
+    return files;
 }

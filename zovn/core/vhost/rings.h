@@ -8,9 +8,10 @@
 
 enum { ZOVN_RECEIVE = 0, ZOVN_TRANSMIT = 1, ZOVN_RINGS = 2 }; /* by their numbers */
 
-/* Copies of the files by which the guest is notified, and notifies. */
+/* Copies of the eventfds by which the guest is notified, and notifies; -1: none. */
 struct zovn_vhost_files {
     int call, kick;
+    bool refused; /* there was a file that is no eventfd */
 };
 
 /* Fill in the memory of a device and the rings of a port; return NULL, or the problem. */
@@ -24,7 +25,7 @@ bool zovn_vhost_guard(int device, const struct zovn_split_ring *ring, bool *lost
 /* Say in which file a ring lies, and where; return false if that is not known. */
 bool zovn_vhost_about(int device, const struct zovn_split_ring *ring, struct zovn_record_of *about);
 
-/* Copy a ring's files; -1 for those that do not exist. */
+/* Copy a ring's files. */
 struct zovn_vhost_files zovn_vhost_files(int device, uint32_t ring);
 
 #endif

@@ -1,12 +1,12 @@
 /* Attaches a guest's rings to the switch while they may be used. */
 #include "vhost/session.h"
 
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <rte_vhost.h>
 
 #include "system/log.h"
+#include "vhost/call.h"
 #include "vhost/guard.h"
 
 /* Requests of the vhost-user protocol that this file knows. */
@@ -29,6 +29,14 @@ void zovn_session_init(struct zovn_session *session, struct zovn_forwarder *forw
     zovn_line_init(&session->line, forwarder, options);
 }
 
+static struct zovn_vhost_files files_of(const struct zovn_session *session, uint32_t ring) {
+    struct zovn_vhost_files files = zovn_vhost_files(session->device, ring);
+    if (files.refused)
+        zovn_say("%s: ring %u: a notification that is no eventfd is not used",
+                 session->line.options.name, ring);
+    return files;
+}
+
 static void close_files(const struct zovn_vhost_files *files) {
     if (files->call >= 0)
         close(files->call);
@@ -40,7 +48,7 @@ static void notify(void *context, bool receive) {
     const struct zovn_session *session = context;
     int call = session->files[receive ? ZOVN_RECEIVE : ZOVN_TRANSMIT].call;
     if (call >= 0)
-        eventfd_write(call, 1);
+        zovn_call(call);
 }
 
 static void keep(struct zovn_session *session, uint32_t number,
@@ -100,7 +108,7 @@ static void attach(struct zovn_session *session) {
     if (!problem) {
         record(session, &settings.transmit);
         for (uint32_t i = 0; i < ZOVN_RINGS; i++)
-            session->files[i] = zovn_vhost_files(session->device, i);
+            session->files[i] = files_of(session, i);
         problem = attach_rings(session, &settings);
         for (uint32_t i = 0; problem && i < ZOVN_RINGS; i++)
             close_files(&session->files[i]);
@@ -147,15 +155,18 @@ struct replacement {
     struct zovn_vhost_files files;
 };
 
+/* librte_vhost answers before it says so: what was notified since went to the old file. */
 static void replace(void *context) {
     const struct replacement *replacement = context;
     replacement->session->files[replacement->ring] = replacement->files;
+    if (replacement->files.call >= 0)
+        zovn_call(replacement->files.call);
 }
 
 /* A guest masks its interrupts by other files: this must not cost a frame. */
 static void refresh(struct zovn_session *session, uint32_t ring) {
     const struct zovn_vhost_files old = session->files[ring];
-    struct replacement replacement = {session, ring, zovn_vhost_files(session->device, ring)};
+    struct replacement replacement = {session, ring, files_of(session, ring)};
     zovn_line_rewake(&session->line, ring, replacement.files.kick, replace, &replacement);
     close_files(&old);
 }
