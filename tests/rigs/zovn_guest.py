@@ -136,7 +136,7 @@ class Guest:
         self.features = {"event_index": event_index, "indirect": indirect}
         self.mergeable, self.version_1, self.offloads = mergeable, version_1, offloads
         self.record = (ctypes.c_uint8 * (16 * (size + 1)))() if recorded else None
-        self._notify = NOTIFY(lambda _, receive: self.notified.append(receive))
+        self._notify = NOTIFY(lambda _, _pair, receive: self.notified.append(receive))
         self.handle = self.port()
         self.posted: dict[int, list[tuple[int, int]]] = {}
 

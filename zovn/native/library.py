@@ -117,7 +117,13 @@ class RawRing(ctypes.Structure):
     ]
 
 
-NOTIFY: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_bool)
+NOTIFY: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_bool)
+
+
+class RawRingPair(ctypes.Structure):
+    """struct zovn_ring_pair."""
+
+    _fields_: ClassVar = [("transmit", RawRing), ("receive", RawRing)]
 
 
 class RawRingSettings(ctypes.Structure):
@@ -133,6 +139,8 @@ class RawRingSettings(ctypes.Structure):
         ("notify", NOTIFY),
         ("context", ctypes.c_void_p),
         ("closed", ctypes.c_void_p),
+        ("more", ctypes.POINTER(RawRingPair)),
+        ("more_count", _U32),
     ]
 
 

@@ -10,7 +10,7 @@
 #include "forward/options.h"
 #include "switch/switch.h"
 
-enum { ZOVN_WAKES = 2 };
+enum { ZOVN_WAKES = 16 };
 
 /* A port, and how to sleep until its peer does something. */
 struct zovn_attachment {

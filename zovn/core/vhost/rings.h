@@ -6,7 +6,12 @@
 #include "rings/memory.h"
 #include "vhost/record.h"
 
-enum { ZOVN_RECEIVE = 0, ZOVN_TRANSMIT = 1, ZOVN_RINGS = 2 }; /* by their numbers */
+enum {
+    ZOVN_RECEIVE = 0, /* by their numbers in a pair */
+    ZOVN_TRANSMIT = 1,
+    ZOVN_RINGS = 2,
+    ZOVN_MOST_RINGS = ZOVN_RINGS * ZOVN_MOST_PAIRS
+};
 
 /* Copies of the eventfds by which the guest is notified, and notifies; -1: none. */
 struct zovn_vhost_files {
@@ -14,13 +19,15 @@ struct zovn_vhost_files {
     bool refused; /* there was a file that is no eventfd */
 };
 
-/* Fill in the memory of a device and the rings of a port; return NULL, or the problem. */
-const char *zovn_vhost_rings(int device, struct zovn_memory *memory,
-                             struct zovn_ring_settings *settings);
+/* Fill in the memory of a device, which is guarded from then on, and what its features say. Return
+ * NULL, or the problem. */
+const char *zovn_vhost_device(int device, struct zovn_memory *memory,
+                              struct zovn_ring_settings *settings);
 
-/* Guard the memory of a device, and the record of a ring in it; a fault sets `*lost`. Return whether
- * there was room. */
-bool zovn_vhost_guard(int device, const struct zovn_split_ring *ring, bool *lost);
+/* Fill in the rings of a pair; the record of what is taken is guarded, too. Return NULL, or the
+ * problem. */
+const char *zovn_vhost_pair(int device, uint32_t pair, struct zovn_memory *memory,
+                            struct zovn_ring_pair *rings);
 
 /* Say in which file a ring lies, and where; return false if that is not known. */
 bool zovn_vhost_about(int device, const struct zovn_split_ring *ring, struct zovn_record_of *about);

@@ -1,12 +1,8 @@
-/* Attaches a guest's rings to the switch while they may be used. */
+/* Has a guest attached while its rings may be used. */
 #include "vhost/session.h"
 
-#include <unistd.h>
+#include <string.h>
 
-#include <rte_vhost.h>
-
-#include "system/log.h"
-#include "vhost/call.h"
 #include "vhost/guard.h"
 
 /* Requests of the vhost-user protocol that this file knows. */
@@ -29,153 +25,35 @@ void zovn_session_init(struct zovn_session *session, struct zovn_forwarder *forw
     zovn_line_init(&session->line, forwarder, options);
 }
 
-static struct zovn_vhost_files files_of(const struct zovn_session *session, uint32_t ring) {
-    struct zovn_vhost_files files = zovn_vhost_files(session->device, ring);
-    if (files.refused)
-        zovn_say("%s: ring %u: a notification that is no eventfd is not used",
-                 session->line.options.name, ring);
-    return files;
-}
-
-static void close_files(const struct zovn_vhost_files *files) {
-    if (files->call >= 0)
-        close(files->call);
-    if (files->kick >= 0)
-        close(files->kick);
-}
-
-static void notify(void *context, bool receive) {
-    const struct zovn_session *session = context;
-    int call = session->files[receive ? ZOVN_RECEIVE : ZOVN_TRANSMIT].call;
-    if (call >= 0)
-        zovn_call(call);
-}
-
-static void keep(struct zovn_session *session, uint32_t number,
-                 const struct zovn_split_ring *ring) {
-    session->next_avail[number] = ring->next_avail;
-    session->next_used[number] = ring->next_used;
-}
-
-static void closed(void *context, const struct zovn_split_ring *transmit,
-                   const struct zovn_split_ring *receive) {
-    keep(context, ZOVN_TRANSMIT, transmit);
-    keep(context, ZOVN_RECEIVE, receive);
-}
-
-static const char *attach_rings(struct zovn_session *session,
-                                const struct zovn_ring_settings *settings) {
-    struct zovn_port *port = zovn_ring_port_new(settings);
-    if (!port)
-        return "there is no memory for it";
-    const struct zovn_attachment attachment = {
-        .port = port,
-        .ask = zovn_ring_port_ask,
-        .wakes = {session->files[ZOVN_RECEIVE].kick, session->files[ZOVN_TRANSMIT].kick},
-    };
-    const char *problem = NULL;
-    session->attached = zovn_line_attach(&session->line, &attachment, &problem);
-    if (!session->attached)
-        port->calls->free(port);
-    return problem;
-}
-
-/* Frames that an earlier process held go on; without a record they may be lost, or repeat. */
-static void record(struct zovn_session *session, struct zovn_split_ring *ring) {
-    struct zovn_record_of about;
-    if (ring->inflight)
-        return;
-    if (zovn_vhost_about(session->device, ring, &about))
-        ring->inflight =
-            zovn_record_open(&session->record, session->line.options.path, &about, ring);
-    if (!ring->inflight)
-        zovn_say("%s: what is held is not recorded", session->line.options.name);
-}
-
-static const char *find_rings(struct zovn_session *session, struct zovn_ring_settings *settings) {
-    bool *lost = &session->memory.lost;
-    if (*lost)
-        return "its memory was truncated: connect again";
-    const char *problem = zovn_vhost_rings(session->device, &session->memory, settings);
-    if (!problem && !zovn_vhost_guard(session->device, &settings->transmit, lost))
-        return "there is no room to guard its memory";
-    return problem;
-}
-
-static void attach(struct zovn_session *session) {
-    struct zovn_ring_settings settings = {.notify = notify, .closed = closed, .context = session};
-    const char *problem = find_rings(session, &settings);
-    if (!problem) {
-        record(session, &settings.transmit);
-        for (uint32_t i = 0; i < ZOVN_RINGS; i++)
-            session->files[i] = files_of(session, i);
-        problem = attach_rings(session, &settings);
-        for (uint32_t i = 0; problem && i < ZOVN_RINGS; i++)
-            close_files(&session->files[i]);
-        if (problem)
-            zovn_record_close(&session->record);
+/* Pairs of which both rings are enabled, as bits; none without the first one. */
+static uint32_t enabled_pairs(const struct zovn_session *session) {
+    uint32_t pairs = 0;
+    for (uint32_t i = 0; i < ZOVN_MOST_PAIRS; i++) {
+        const bool *rings = &session->enabled[i * ZOVN_RINGS];
+        pairs |= (uint32_t)(rings[ZOVN_RECEIVE] && rings[ZOVN_TRANSMIT]) << i;
     }
-    if (problem)
-        zovn_guard_drop(&session->memory.lost);
-    const char *name = session->line.options.name;
-    if (problem)
-        zovn_say("%s: the guest cannot be attached: %s", name, problem);
-    else
-        zovn_say("%s: guest attached, rings of %u and %u%s%s%s", name, settings.transmit.size,
-                 settings.receive.size, settings.transmit.event_index ? ", event_idx" : "",
-                 settings.transmit.indirect ? ", indirect" : "",
-                 settings.mergeable ? ", mergeable" : "");
+    return pairs & 1 ? pairs : 0;
 }
 
-static void attach_if_ready(struct zovn_session *session) {
-    bool enabled = session->enabled[ZOVN_RECEIVE] && session->enabled[ZOVN_TRANSMIT];
-    if (session->running && session->mapped && enabled && !session->attached)
-        attach(session);
-}
-
-/* All descriptors are given back then, so the next index says all about a ring. */
 static void detach(struct zovn_session *session) {
-    if (!session->attached)
+    zovn_guest_detach(&session->guest, &session->line, session->device);
+}
+
+/* A pair that comes or goes has the others detached for a moment. */
+static void attach_if_ready(struct zovn_session *session) {
+    uint32_t pairs = session->running && session->mapped ? enabled_pairs(session) : 0;
+    if (pairs == zovn_guest_pairs(&session->guest))
         return;
-    zovn_line_detach(&session->line);
-    session->attached = false;
-    zovn_guard_drop(&session->memory.lost);
-    zovn_record_close(&session->record);
-    for (uint32_t i = 0; i < ZOVN_RINGS; i++) {
-        rte_vhost_set_vring_base(session->device, (uint16_t)i, session->next_avail[i],
-                                 session->next_used[i]);
-        close_files(&session->files[i]);
-    }
-    zovn_say("%s: guest detached", session->line.options.name);
-}
-
-struct replacement {
-    struct zovn_session *session;
-    uint32_t ring;
-    struct zovn_vhost_files files;
-};
-
-/* librte_vhost answers before it says so: what was notified since went to the old file. */
-static void replace(void *context) {
-    const struct replacement *replacement = context;
-    replacement->session->files[replacement->ring] = replacement->files;
-    if (replacement->files.call >= 0)
-        zovn_call(replacement->files.call);
-}
-
-/* A guest masks its interrupts by other files: this must not cost a frame. */
-static void refresh(struct zovn_session *session, uint32_t ring) {
-    const struct zovn_vhost_files old = session->files[ring];
-    struct replacement replacement = {session, ring, files_of(session, ring)};
-    zovn_line_rewake(&session->line, ring, replacement.files.kick, replace, &replacement);
-    close_files(&old);
+    detach(session);
+    if (pairs)
+        zovn_guest_attach(&session->guest, &session->line, session->device, pairs);
 }
 
 bool zovn_session_connect(struct zovn_session *session, int device) {
     if (session->device >= 0)
         return false;
     session->device = device;
-    session->memory.lost = false;
+    session->guest.memory.lost = false;
     return true;
 }
 
@@ -183,7 +61,7 @@ void zovn_session_disconnect(struct zovn_session *session) {
     session->device = -1;
     session->mapped = false;
     zovn_guard_thread(NULL);
-    session->enabled[ZOVN_RECEIVE] = session->enabled[ZOVN_TRANSMIT] = false;
+    memset(session->enabled, 0, sizeof session->enabled);
 }
 
 void zovn_session_run(struct zovn_session *session) {
@@ -199,26 +77,34 @@ void zovn_session_stop(struct zovn_session *session) {
 /* librte_vhost disables a ring while it replaces a file, and enables it after that. */
 void zovn_session_enable(struct zovn_session *session, uint32_t ring, bool enable) {
     bool replaces = session->message == SET_VRING_KICK || session->message == SET_VRING_CALL;
-    if (ring >= ZOVN_RINGS || (!enable && replaces))
+    if (ring >= ZOVN_MOST_RINGS || (!enable && replaces))
         return;
     session->enabled[ring] = enable;
-    if (!enable)
-        detach(session);
-    else if (session->attached)
-        refresh(session, ring);
-    else
-        attach_if_ready(session);
+    if (enable && zovn_guest_pairs(&session->guest) >> ring / ZOVN_RINGS & 1)
+        zovn_guest_refresh(&session->guest, &session->line, session->device, ring);
+    attach_if_ready(session);
 }
 
-static bool moves_rings(uint32_t message) {
+static bool moves_all(uint32_t message) {
     return message == RESET_OWNER || message == SET_MEM_TABLE || message == GET_INFLIGHT_FD ||
-           message == SET_INFLIGHT_FD || (message >= SET_VRING_NUM && message <= GET_VRING_BASE);
+           message == SET_INFLIGHT_FD;
 }
 
-void zovn_session_before(struct zovn_session *session, uint32_t message) {
+static bool moves_one(uint32_t message) {
+    return message >= SET_VRING_NUM && message <= GET_VRING_BASE;
+}
+
+/* A front end begins rings while others are in use. */
+static bool moves_attached(const struct zovn_session *session, uint32_t message, uint32_t ring) {
+    uint32_t pairs = zovn_guest_pairs(&session->guest);
+    return moves_all(message) ||
+           (moves_one(message) && ring < ZOVN_MOST_RINGS && pairs >> ring / ZOVN_RINGS & 1);
+}
+
+void zovn_session_before(struct zovn_session *session, uint32_t message, uint32_t ring) {
     session->message = message;
-    zovn_guard_thread(&session->memory.lost);
-    if (moves_rings(message))
+    zovn_guard_thread(&session->guest.memory.lost);
+    if (moves_attached(session, message, ring))
         detach(session);
     if (message == SET_MEM_TABLE)
         session->mapped = false;
@@ -227,7 +113,7 @@ void zovn_session_before(struct zovn_session *session, uint32_t message) {
 /* Not called for a message that failed. A ring without its addresses is not valid: it is attached
  * when they are known again. */
 void zovn_session_after(struct zovn_session *session) {
-    bool moved = moves_rings(session->message);
+    bool moved = moves_all(session->message) || moves_one(session->message);
     session->mapped |= session->message == SET_MEM_TABLE;
     session->message = 0;
     if (moved)
