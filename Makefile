@@ -6,7 +6,7 @@ BIN := .venv/bin
 # Tests start hundreds of processes, each of which would compile the packages again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-xco demo-gcc core shield prepared packages guests check test test-xen test-kernels lint format coverage mutants bench bench-quick bench-xco deb man notebooks lock clean
+.PHONY: demo demo-xco demo-gcc core shield prepared packages guests check test test-xen test-kernels test-zovn lint format coverage mutants bench bench-quick bench-xco deb man notebooks lock clean
 
 demo: .venv/.demo shield
 	$(BIN)/python -m benchmarks.demo.xtc
@@ -59,6 +59,13 @@ test-xen: .venv/.ready shield
 test-kernels: .venv/.ready shield
 	sh tests/system/xen/requirements.sh
 	$(BIN)/python -m pytest -m kernels tests/system
+
+# Boots guests of the lossless switch in emulation, one of them by libvirt: a few minutes.
+test-zovn: .venv/.ready
+	sh tests/system/xen/requirements.sh
+	sh scripts/setup-libvirt.sh
+	sh scripts/setup-zovn.sh
+	$(BIN)/python -m pytest -m zovn tests/system
 
 deb: .venv/.ready shield core
 	sh deploy/debian/build.sh

@@ -27,7 +27,7 @@ RATES: Final = (
 )
 """Files that check rates, by their names after `test_`; the longest come first."""
 SLOW_BESIDE: Final = (
-    *("packages_installed", "xco_package", "zovn_package"),
+    *("packages_installed", "xco_package", "zovn_package", "zovn_killed"),
     *("policer_postgres", "policer_package", "policer_page_live", "xco_coordinator"),
     *("deploy_package", "policer_rest_postgres", "xco_command", "notebook_runs"),
     *("policer_serve", "policer_page_access", "policer_service"),

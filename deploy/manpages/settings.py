@@ -15,7 +15,8 @@ from xco.controller.config import ControllerTable
 from xco.coordinator.config import CoordinatorTable
 from xco.ports.config import AgentTable
 from xco.ports.port_tables import TABLES as READERS
-from zovn.switch.config import ClassTable, PortTable, SwitchTable
+from zovn.switch.config import ClassTable, SwitchTable
+from zovn.switch.port_table import PortTable
 
 
 @dataclass(frozen=True, slots=True)

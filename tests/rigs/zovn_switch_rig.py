@@ -16,6 +16,7 @@ import pytest
 from support.waiting import PATIENCE_S, eventually
 from zovn_rig import CORE, build
 
+from lab.system import namespaces
 from zovn.errors import SwitchAway
 from zovn.switch import control
 from zovn.switch.config import SwitchConfig, checked
@@ -49,8 +50,10 @@ class RunningSwitch:
         self.folder = folder
         names = settings.pop("names", "abc")
         each = settings.pop("each", [{}] * len(names))
+        netns = settings.pop("netns", "")
+        self.enter = ["nsenter", f"--net={namespaces.path(netns)}"] if netns else []
         ports = [
-            {"name": name, "socket": self.socket(name)} | more
+            {"name": name} | ({} if "interface" in more else {"socket": self.socket(name)}) | more
             for name, more in zip(names, each, strict=True)
         ]
         self.table = {"control": str(folder / "control.sock"), "port": ports} | settings
@@ -68,7 +71,7 @@ class RunningSwitch:
         settings.write_text(_toml(self.table))
         with self.log.open("ab") as log:
             command = [sys.executable, "-m", "zovn", "switch", "run", str(settings)]
-            self.process = subprocess.Popen(command, stdout=log, stderr=log)
+            self.process = subprocess.Popen([*self.enter, *command], stdout=log, stderr=log)
         eventually(self._answers, state=self.log.read_text)
 
     def _answers(self) -> bool:

@@ -92,13 +92,18 @@ def _states(ports: Iterable[PortReport]) -> Iterator[Metric]:
     fault = GaugeMetricFamily(
         "zovn_port_fault", "1 for the fault that stopped the port", labels=[*_PORT, "fault"]
     )
+    lost = CounterMetricFamily(
+        "zovn_port_lost_frames", "Frames that the kernel lost before the switch", labels=_PORT
+    )
     for port in ports:
+        if port.lost is not None:
+            lost.add_metric([port.name], port.lost)
         attached.add_metric([port.name], port.attached)
         attachments.add_metric([port.name], port.attachments)
         stalled.add_metric([port.name], port.stall)
         if port.fault != "none":
             fault.add_metric([port.name, port.fault], 1)
-    yield from (attached, attachments, stalled, fault)
+    yield from (attached, attachments, stalled, fault, lost)
 
 
 def _counters(ports: Iterable[PortReport], key: str, one: Counted) -> Metric:

@@ -29,7 +29,7 @@ ZOVN: Final[Arrows] = {
     "system": frozenset(),
     "forward": frozenset({"switch/settings.h", "switch/switch.h", "system"}),
     "vhost": frozenset({"forward", "ports", "rings", "system"}),
-    "program": frozenset({"forward", "switch/settings.h", "system", "vhost"}),
+    "program": frozenset({"forward", "switch/settings.h", "system", "veth/veth_port.h", "vhost"}),
     "veth": frozenset({"ports/port.h"}),
     "tools": frozenset({"forward", "ports", "switch/switch.h", "veth"}),
 }

@@ -40,6 +40,12 @@ socket = "/tmp/vm2"
 vlan = 0
 tagged = ["10", "20-29"]
 offloads = true
+rate = "1.5 Gbit/s"
+
+[[switch.port]]
+name = "web"
+kind = "veth"
+interface = "p1"
 
 [xtc]
 another = "program's"
@@ -65,8 +71,9 @@ def test_a_whole_file_becomes_plain_lines(tmp_path: Path) -> None:
         ),
         (
             "port name=vm2 kind=vhost path=/tmp/vm2 vlan=0 class=0 trust=nothing offloads=1 "
-            "tagged=10,20-29"
+            "rate=1500000000 tagged=10,20-29"
         ),
+        "port name=web kind=veth interface=p1 vlan=1 class=0 trust=nothing offloads=0",
     ]
 
 
@@ -81,6 +88,7 @@ def test_an_empty_table_is_a_switch_without_ports() -> None:
 
 
 PORT = {"name": "a"}
+VETH = PORT | {"kind": "veth", "interface": "p1"}
 
 
 @pytest.mark.parametrize(
@@ -90,7 +98,27 @@ PORT = {"name": "a"}
         ({"port": [{"nam": "a"}]}, "switch.port[0].nam: no such key (did you mean name?)"),
         ({"port": [{}]}, "switch.port[0].name: missing (write 1 to 32 letters"),
         ({"port": [{"name": "a b"}]}, "switch.port[0].name: 'a b' is malformed (write 1 to 32"),
-        ({"port": [PORT | {"kind": "tap"}]}, "switch.port[0].kind: invalid enum value 'tap'"),
+        ({"port": [PORT | {"kind": "x"}]}, "switch.port[0].kind: invalid enum value 'x'"),
+        (
+            {"port": [PORT | {"kind": "veth"}]},
+            "switch.port[0].interface: a port of kind veth needs one (write the host's end",
+        ),
+        (
+            {"port": [PORT | {"interface": "p1"}]},
+            "switch.port[0].interface: a port of kind vhost has none (remove it, or the kind)",
+        ),
+        ({"port": [VETH | {"socket": "/x"}]}, "switch.port[0].socket: a port of kind veth has"),
+        ({"port": [VETH | {"offloads": True}]}, "switch.port[0].offloads: a port of kind veth has"),
+        ({"port": [VETH | {"group": "root"}]}, "switch.port[0].group: a port of kind veth has"),
+        ({"port": [VETH | {"interface": "a/b"}]}, "switch.port[0].interface: 'a/b' is malformed"),
+        ({"port": [VETH | {"interface": "."}]}, "switch.port[0].interface: '.' is malformed"),
+        (
+            {"port": [VETH, VETH | {"name": "b"}]},
+            "switch.port[1].interface: 'p1' is that of port 0 (change one)",
+        ),
+        ({"port": [PORT | {"rate": "fast"}]}, "switch.port[0].rate: 'fast' is no such rate (write"),
+        ({"port": [PORT | {"rate": "1kb/s"}]}, "switch.port[0].rate: '1kb/s' is no such rate"),
+        ({"port": [PORT | {"rate": "2000Gb/s"}]}, "switch.port[0].rate: '2000Gb/s' is no such"),
         ({"port": [PORT | {"socket": "a"}]}, "switch.port[0].socket: 'a' is malformed (write a"),
         ({"port": [PORT | {"vlan": 4095}]}, "switch.port[0].vlan: expected `int` <= 4094"),
         ({"port": [PORT | {"vlan": 0}]}, "a port that is no trunk needs one (write a VLAN"),

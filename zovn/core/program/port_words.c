@@ -36,6 +36,14 @@ static bool set_path(struct reading *reading, char *value) {
     return *value == '/' && copy(reading->options->path, value, ZOVN_PATH_BYTES);
 }
 
+static bool set_interface(struct reading *reading, char *value) {
+    return !strchr(value, '/') && copy(reading->options->interface, value, ZOVN_INTERFACE_BYTES);
+}
+
+static bool set_rate(struct reading *reading, char *value) {
+    return zovn_number(value, UINT64_MAX, &reading->options->settings.rate_bps);
+}
+
 static bool set_vlan(struct reading *reading, char *value) {
     uint64_t vlan;
     if (!zovn_number(value, ZOVN_MOST_VLAN, &vlan))
@@ -103,8 +111,10 @@ static const struct {
     bool (*set)(struct reading *reading, char *value);
 } KEYS[] = {
     {"name", "1 to 32 letters, digits, dots, dashes and underscores", set_name},
-    {"kind", "vhost", set_kind},
+    {"kind", "vhost or veth", set_kind},
     {"path", "a path from / on, of at most 107 bytes", set_path},
+    {"interface", "the name of an interface, of at most 15 bytes", set_interface},
+    {"rate", "bits per second; 0: no limit", set_rate},
     {"vlan", "a VLAN from 1 to 4094, or 0 for a trunk without one", set_vlan},
     {"tagged", "VLANs such as 10,20-29", set_tagged},
     {"trust", "nothing, priority or dscp", set_trust},
@@ -124,10 +134,25 @@ static bool set(struct reading *reading, char *word, struct zovn_problem *proble
     return zovn_refuse(problem, "%.32s: no such key of a port", word);
 }
 
+static bool check_place(const struct reading *reading, struct zovn_problem *problem) {
+    const struct zovn_port_options *options = reading->options;
+    bool has_path = *options->path, has_interface = *options->interface;
+    const char *name = reading->kind->name;
+    if (!reading->kind->by_interface)
+        return (has_path && !has_interface) ||
+               zovn_refuse(problem, "a port of kind %s needs path, and no interface", name);
+    if (!has_interface || has_path)
+        return zovn_refuse(problem, "a port of kind %s needs interface, and no path", name);
+    return (!options->offloads && options->group < 0) ||
+           zovn_refuse(problem, "a port of kind %s has neither offloads nor group", name);
+}
+
 static bool check(const struct reading *reading, struct zovn_problem *problem) {
     const struct zovn_port_options *options = reading->options;
-    if (!*options->name || !reading->kind || !*options->path)
-        return zovn_refuse(problem, "a port needs name, kind and path");
+    if (!*options->name || !reading->kind)
+        return zovn_refuse(problem, "a port needs name and kind");
+    if (!check_place(reading, problem))
+        return false;
     const char *wrong = zovn_port_problem(&options->settings);
     if (wrong)
         return zovn_refuse(problem, "%s", wrong);

@@ -99,10 +99,9 @@ static const char *attach(const struct attaching *attaching) {
     if (!port)
         return "there is no memory for it";
     struct zovn_attachment attachment = {.port = port, .ask = zovn_ring_port_ask};
-    for (uint32_t i = 0; i < ZOVN_WAKES; i++)
-        attachment.wakes[i] = i / ZOVN_RINGS < guest->count
-                                  ? guest->pairs[i / ZOVN_RINGS].files[i % ZOVN_RINGS].kick
-                                  : -1;
+    for (uint32_t i = 0; i < guest->count; i++)
+        for (uint32_t j = 0; j < ZOVN_RINGS; j++)
+            attachment.wakes[attachment.wake_count++] = guest->pairs[i].files[j].kick;
     const char *problem = NULL;
     guest->attached = zovn_line_attach(attaching->line, &attachment, &problem);
     if (!guest->attached)
