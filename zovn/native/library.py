@@ -139,8 +139,7 @@ class RawRingSettings(ctypes.Structure):
         ("notify", NOTIFY),
         ("context", ctypes.c_void_p),
         ("closed", ctypes.c_void_p),
-        ("more", ctypes.POINTER(RawRingPair)),
-        ("more_count", _U32),
+        ("heads", _U32),
     ]
 
 
@@ -171,6 +170,7 @@ _CALLS: Final[Mapping[str, tuple[object, Sequence[object]]]] = {
     "rest_ns": (_U64, [_U32, _U64, _U64]),
     "veth_probe": (ctypes.c_int, [ctypes.c_char_p]),
     "ring_port_new": (_P, [ctypes.POINTER(RawRingSettings)]),
+    "ring_port_add": (_BOOL, [_P, ctypes.POINTER(RawRingPair)]),
     "ring_port_ask": (None, [_P, _BOOL]),
     "ring_port_bad_buffers": (_U64, [_P]),
 }

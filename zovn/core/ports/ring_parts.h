@@ -18,6 +18,7 @@ struct zovn_ring_port {
     struct zovn_port port;
     struct zovn_guest_pair pairs[ZOVN_MOST_PAIRS];
     uint32_t count;  /* of pairs */
+    uint32_t heads;  /* of all their transmit rings */
     uint32_t turn;   /* the pair that is peeked first */
     uint32_t refuse; /* the pair whose receive ring had no room last */
     uint32_t header_bytes;

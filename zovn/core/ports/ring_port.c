@@ -82,17 +82,14 @@ static void publish(struct zovn_port *port) {
             guest->notify(guest->context, i, false);
 }
 
-static void discard(struct zovn_ring_port *guest) {
-    for (uint32_t i = 0; i < guest->count; i++)
-        free(guest->pairs[i].resumed);
-    free(guest);
-}
-
 static void free_port(struct zovn_port *port) {
     struct zovn_ring_port *guest = of(port);
-    for (uint32_t i = 0; guest->closed && i < guest->count; i++)
-        guest->closed(guest->context, i, &guest->pairs[i].rings);
-    discard(guest);
+    for (uint32_t i = 0; i < guest->count; i++) {
+        if (guest->closed)
+            guest->closed(guest->context, i, &guest->pairs[i].rings);
+        free(guest->pairs[i].resumed);
+    }
+    free(guest);
 }
 
 static const struct zovn_port_calls CALLS = {
@@ -109,37 +106,47 @@ static bool resume(struct zovn_guest_pair *pair) {
     return pair->resumed;
 }
 
-static bool add(struct zovn_ring_port *guest, const struct zovn_ring_pair *rings) {
-    if (guest->count == ZOVN_MOST_PAIRS || !zovn_split_ring_valid(&rings->transmit) ||
-        !zovn_split_ring_valid(&rings->receive))
-        return false;
-    struct zovn_guest_pair *pair = &guest->pairs[guest->count++];
-    *pair = (struct zovn_guest_pair){.rings = *rings, .first = guest->port.heads};
-    guest->port.heads += rings->transmit.size;
-    return resume(pair);
+static bool fits(const struct zovn_ring_port *guest, const struct zovn_ring_pair *rings) {
+    return guest->count < ZOVN_MOST_PAIRS && zovn_split_ring_valid(&rings->transmit) &&
+           zovn_split_ring_valid(&rings->receive) &&
+           rings->transmit.size <= guest->port.heads - guest->heads;
 }
 
-static bool add_all(struct zovn_ring_port *guest, const struct zovn_ring_settings *settings) {
-    bool good = add(guest, &(struct zovn_ring_pair){settings->transmit, settings->receive});
-    for (uint32_t i = 0; good && i < settings->more_count; i++)
-        good = add(guest, &settings->more[i]);
-    return good;
+/* The guest notifies until the port sleeps and wakes again: what is there already is found by a step. */
+bool zovn_ring_port_add(struct zovn_port *port, const struct zovn_ring_pair *rings) {
+    struct zovn_ring_port *guest = of(port);
+    if (!fits(guest, rings))
+        return false;
+    struct zovn_guest_pair *pair = &guest->pairs[guest->count];
+    *pair = (struct zovn_guest_pair){.rings = *rings, .first = guest->heads};
+    if (!resume(pair))
+        return false;
+    guest->heads += rings->transmit.size;
+    guest->count++;
+    zovn_ring_port_ask(port, true);
+    return true;
 }
 
 struct zovn_port *zovn_ring_port_new(const struct zovn_ring_settings *settings) {
     struct zovn_ring_port *guest = calloc(1, sizeof *guest);
     if (!guest)
         return NULL;
+    uint32_t size = settings->transmit.size;
     *guest = (struct zovn_ring_port){
-        .port = {.calls = &CALLS, .sends = settings->sends, .takes = settings->takes, .show = show},
+        .port = {.calls = &CALLS,
+                 .heads = settings->heads > size ? settings->heads : size,
+                 .sends = settings->sends,
+                 .takes = settings->takes,
+                 .show = show},
         .header_bytes = settings->mergeable || settings->version_1 ? 12 : 10,
         .mergeable = settings->mergeable,
         .notify = settings->notify,
         .closed = settings->closed,
         .context = settings->context,
     };
-    if (!add_all(guest, settings)) {
-        discard(guest);
+    if (!zovn_ring_port_add(&guest->port,
+                            &(struct zovn_ring_pair){settings->transmit, settings->receive})) {
+        free(guest);
         return NULL;
     }
     zovn_ring_port_ask(&guest->port, false);

@@ -23,12 +23,16 @@ struct zovn_ring_settings {
     /* Called for each pair when the port is freed: how far its rings have got. This and `notify` may
      * be NULL. */
     void (*closed)(void *context, uint32_t pair, const struct zovn_ring_pair *rings);
-    const struct zovn_ring_pair *more; /* pairs after the first one, copied */
-    uint32_t more_count;
+    uint32_t
+        heads; /* room for those of all transmit rings, also of pairs that are added later; 0: of
+                       the first pair */
 };
 
 /* Return a port with these rings, whose memory must outlive it; or NULL. */
 struct zovn_port *zovn_ring_port_new(const struct zovn_ring_settings *settings);
+
+/* Add a pair, whose memory must outlive the port; return false if there is no room for it. */
+bool zovn_ring_port_add(struct zovn_port *port, const struct zovn_ring_pair *rings);
 
 /* Ask the guest to notify of frames and of receive buffers, or not to. Before a sleep: ask, step once
  * more, and sleep if that moved nothing. */

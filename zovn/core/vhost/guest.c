@@ -9,14 +9,7 @@
 #include "vhost/call.h"
 #include "vhost/guard.h"
 
-/* What is found out for an attachment. */
-struct attaching {
-    struct zovn_guest *guest;
-    struct zovn_line *line;
-    int device;
-    struct zovn_ring_settings settings;
-    struct zovn_ring_pair more[ZOVN_MOST_PAIRS];
-};
+enum { MOST_HEADS = 32768 }; /* of a port, for the switch */
 
 static struct zovn_vhost_files files_of(const struct zovn_line *line, int device, uint32_t ring) {
     struct zovn_vhost_files files = zovn_vhost_files(device, ring);
@@ -49,105 +42,149 @@ static void closed(void *context, uint32_t pair, const struct zovn_ring_pair *ri
 }
 
 /* Frames that an earlier process held go on; without a record they may be lost, or repeat. */
-static void record(const struct attaching *attaching, struct zovn_guest_rings *own,
-                   struct zovn_split_ring *ring) {
-    const struct zovn_port_options *options = &attaching->line->options;
+static void record(struct zovn_guest_rings *own, const struct zovn_port_options *options,
+                   int device, struct zovn_split_ring *ring) {
     struct zovn_record_of about;
     if (ring->inflight)
         return;
-    if (zovn_vhost_about(attaching->device, ring, &about))
+    if (zovn_vhost_about(device, ring, &about))
         ring->inflight = zovn_record_open(&own->record, options->path, own->number, &about, ring);
     if (!ring->inflight)
         zovn_say("%s: what is held is not recorded", options->name);
 }
 
-static const char *find_pair(struct attaching *attaching, uint32_t number) {
-    struct zovn_guest *guest = attaching->guest;
-    struct zovn_ring_pair rings;
+/* Find the next pair; return NULL, or the problem. */
+static const char *find_pair(struct zovn_guest *guest, const struct zovn_line *line, int device,
+                             uint32_t number, struct zovn_ring_pair *rings) {
     struct zovn_guest_rings *own = &guest->pairs[guest->count++];
     *own = (struct zovn_guest_rings){.number = number};
     for (uint32_t i = 0; i < ZOVN_RINGS; i++)
-        own->files[i] = files_of(attaching->line, attaching->device, number * ZOVN_RINGS + i);
-    const char *problem = zovn_vhost_pair(attaching->device, number, &guest->memory, &rings);
+        own->files[i] = files_of(line, device, number * ZOVN_RINGS + i);
+    const char *problem = zovn_vhost_pair(device, number, &guest->memory, rings);
+    if (!problem)
+        record(own, &line->options, device, &rings->transmit);
+    return problem;
+}
+
+static uint32_t most_heads(uint32_t heads) {
+    return heads < MOST_HEADS ? heads : MOST_HEADS;
+}
+
+static const char *find(struct zovn_guest *guest, const struct zovn_line *line, int device,
+                        struct zovn_ring_settings *settings) {
+    struct zovn_ring_pair rings;
+    if (guest->memory.lost)
+        return "its memory was truncated: connect again";
+    const char *problem = zovn_vhost_device(device, &guest->memory, settings);
+    if (!problem)
+        problem = find_pair(guest, line, device, 0, &rings);
     if (problem)
         return problem;
-    record(attaching, own, &rings.transmit);
-    if (number) {
-        attaching->more[attaching->settings.more_count++] = rings;
-    } else {
-        attaching->settings.transmit = rings.transmit;
-        attaching->settings.receive = rings.receive;
-    }
+    settings->transmit = rings.transmit;
+    settings->receive = rings.receive;
+    settings->heads = most_heads(rings.transmit.size * line->options.queues);
     return NULL;
 }
 
-static const char *find(struct attaching *attaching, uint32_t pairs) {
-    struct zovn_guest *guest = attaching->guest;
-    if (guest->memory.lost)
-        return "its memory was truncated: connect again";
-    const char *problem =
-        zovn_vhost_device(attaching->device, &guest->memory, &attaching->settings);
-    for (uint32_t i = 0; !problem && i < ZOVN_MOST_PAIRS; i++)
-        if (pairs >> i & 1)
-            problem = find_pair(attaching, i);
+static const char *add_port(struct zovn_guest *guest, struct zovn_line *line,
+                            const struct zovn_ring_settings *settings) {
+    struct zovn_attachment attachment = {.port = zovn_ring_port_new(settings),
+                                         .ask = zovn_ring_port_ask,
+                                         .wake_count = ZOVN_MOST_RINGS};
+    if (!attachment.port)
+        return "there is no memory for it";
+    for (uint32_t i = 0; i < ZOVN_MOST_RINGS; i++)
+        attachment.wakes[i] = i < ZOVN_RINGS ? guest->pairs[0].files[i].kick : -1;
+    const char *problem = NULL;
+    if (zovn_line_attach(line, &attachment, &problem))
+        guest->port = attachment.port;
+    else
+        attachment.port->calls->free(attachment.port);
     return problem;
 }
 
-static const char *attach(const struct attaching *attaching) {
-    struct zovn_guest *guest = attaching->guest;
-    struct zovn_port *port = zovn_ring_port_new(&attaching->settings);
-    if (!port)
-        return "there is no memory for it";
-    struct zovn_attachment attachment = {.port = port, .ask = zovn_ring_port_ask};
-    for (uint32_t i = 0; i < guest->count; i++)
-        for (uint32_t j = 0; j < ZOVN_RINGS; j++)
-            attachment.wakes[attachment.wake_count++] = guest->pairs[i].files[j].kick;
-    const char *problem = NULL;
-    guest->attached = zovn_line_attach(attaching->line, &attachment, &problem);
-    if (!guest->attached)
-        port->calls->free(port);
-    return problem;
+static void release_pair(struct zovn_guest_rings *own) {
+    zovn_record_close(&own->record);
+    for (uint32_t i = 0; i < ZOVN_RINGS; i++)
+        close_files(&own->files[i]);
 }
 
 static void release(struct zovn_guest *guest) {
     zovn_guard_drop(&guest->memory.lost);
-    for (uint32_t i = 0; i < guest->count; i++) {
-        zovn_record_close(&guest->pairs[i].record);
-        for (uint32_t j = 0; j < ZOVN_RINGS; j++)
-            close_files(&guest->pairs[i].files[j]);
-    }
-    guest->count = 0;
+    while (guest->count)
+        release_pair(&guest->pairs[--guest->count]);
 }
 
-static void say_attached(const struct attaching *attaching) {
-    const struct zovn_ring_settings *settings = &attaching->settings;
-    zovn_say("%s: guest attached, rings of %u and %u%s%s%s", attaching->line->options.name,
-             settings->transmit.size, settings->receive.size,
-             settings->transmit.event_index ? ", event_idx" : "",
+static void say_attached(const char *name, const struct zovn_ring_settings *settings) {
+    zovn_say("%s: guest attached, rings of %u and %u%s%s%s", name, settings->transmit.size,
+             settings->receive.size, settings->transmit.event_index ? ", event_idx" : "",
              settings->transmit.indirect ? ", indirect" : "",
              settings->mergeable ? ", mergeable" : "");
-    if (settings->more_count)
-        zovn_say("%s: %u pairs of rings", attaching->line->options.name, attaching->guest->count);
 }
 
 void zovn_guest_attach(struct zovn_guest *guest, struct zovn_line *line, int device,
                        uint32_t pairs) {
-    struct attaching attaching = {
-        .guest = guest,
-        .line = line,
-        .device = device,
-        .settings = {.notify = notify, .closed = closed, .context = guest},
-    };
-    attaching.settings.more = attaching.more;
-    const char *problem = find(&attaching, pairs);
+    struct zovn_ring_settings settings = {.notify = notify, .closed = closed, .context = guest};
+    const char *problem = find(guest, line, device, &settings);
     if (!problem)
-        problem = attach(&attaching);
-    if (!problem) {
-        say_attached(&attaching);
+        problem = add_port(guest, line, &settings);
+    if (problem) {
+        release(guest);
+        zovn_say("%s: the guest cannot be attached: %s", line->options.name, problem);
         return;
     }
-    release(guest);
-    zovn_say("%s: the guest cannot be attached: %s", line->options.name, problem);
+    say_attached(line->options.name, &settings);
+    zovn_guest_extend(guest, line, device, pairs);
+}
+
+/* A pair that the forwarding thread adds. */
+struct addition {
+    struct zovn_port *port;
+    struct zovn_ring_pair rings;
+    bool added;
+};
+
+static void add(void *context) {
+    struct addition *addition = context;
+    addition->added = zovn_ring_port_add(addition->port, &addition->rings);
+}
+
+static void nothing(void *context) {
+    (void)context;
+}
+
+/* A pair that cannot be used leaves nothing behind. */
+static const char *add_pair(struct zovn_guest *guest, struct zovn_line *line, int device,
+                            uint32_t number) {
+    const uint32_t first = guest->count * ZOVN_RINGS;
+    struct zovn_guest_rings *own = &guest->pairs[guest->count];
+    struct addition addition = {.port = guest->port};
+    const char *problem = find_pair(guest, line, device, number, &addition.rings);
+    if (!problem) {
+        zovn_line_rewake(line, first, own->files[0].kick, nothing, NULL);
+        zovn_line_rewake(line, first + 1, own->files[1].kick, add, &addition);
+        problem = addition.added ? NULL : "its transmit rings have too many entries";
+    }
+    if (problem) {
+        zovn_line_rewake(line, first, -1, nothing, NULL);
+        zovn_line_rewake(line, first + 1, -1, nothing, NULL);
+        release_pair(own);
+        guest->count--;
+    }
+    return problem;
+}
+
+void zovn_guest_extend(struct zovn_guest *guest, struct zovn_line *line, int device,
+                       uint32_t pairs) {
+    const char *problem = NULL, *name = line->options.name;
+    uint32_t missing = pairs & ~zovn_guest_pairs(guest);
+    for (uint32_t i = 0; !problem && i < ZOVN_MOST_PAIRS; i++)
+        if (missing >> i & 1)
+            problem = add_pair(guest, line, device, i);
+    if (problem)
+        zovn_say("%s: a pair of rings is not used: %s", name, problem);
+    else if (missing)
+        zovn_say("%s: %u pairs of rings", name, guest->count);
 }
 
 static void keep_bases(const struct zovn_guest *guest, int device) {
@@ -158,10 +195,10 @@ static void keep_bases(const struct zovn_guest *guest, int device) {
 }
 
 void zovn_guest_detach(struct zovn_guest *guest, struct zovn_line *line, int device) {
-    if (!guest->attached)
+    if (!guest->port)
         return;
     zovn_line_detach(line);
-    guest->attached = false;
+    guest->port = NULL;
     keep_bases(guest, device);
     release(guest);
     zovn_say("%s: guest detached", line->options.name);
@@ -194,7 +231,7 @@ void zovn_guest_refresh(struct zovn_guest *guest, struct zovn_line *line, int de
 
 uint32_t zovn_guest_pairs(const struct zovn_guest *guest) {
     uint32_t pairs = 0;
-    for (uint32_t i = 0; guest->attached && i < guest->count; i++)
+    for (uint32_t i = 0; guest->port && i < guest->count; i++)
         pairs |= UINT32_C(1) << guest->pairs[i].number;
     return pairs;
 }

@@ -8,7 +8,7 @@
 #include "vhost/rings.h"
 
 struct zovn_guest {
-    bool attached;
+    struct zovn_port *port; /* NULL: not attached; else the forwarding thread's */
     struct zovn_memory memory; /* `lost` holds until another front end connects */
     uint32_t count;            /* of pairs */
     struct zovn_guest_rings {
@@ -19,9 +19,13 @@ struct zovn_guest {
     } pairs[ZOVN_MOST_PAIRS];
 };
 
-/* Attach the pairs of which the bits are set, the first one among them, to a line. What it says is
+/* Attach the pairs of which the bits are set, the first one among them, to a line. Problems are
  * logged. */
 void zovn_guest_attach(struct zovn_guest *guest, struct zovn_line *line, int device,
+                       uint32_t pairs);
+
+/* Add pairs to those that are attached, which go on. Problems are logged. */
+void zovn_guest_extend(struct zovn_guest *guest, struct zovn_line *line, int device,
                        uint32_t pairs);
 
 /* Return when the rings are no longer used. All descriptors are given back then, so that the next index

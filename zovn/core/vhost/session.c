@@ -28,7 +28,7 @@ void zovn_session_init(struct zovn_session *session, struct zovn_forwarder *forw
 /* Pairs of which both rings are enabled, as bits; none without the first one. */
 static uint32_t enabled_pairs(const struct zovn_session *session) {
     uint32_t pairs = 0;
-    for (uint32_t i = 0; i < ZOVN_MOST_PAIRS; i++) {
+    for (uint32_t i = 0; i < session->line.options.queues; i++) {
         const bool *rings = &session->enabled[i * ZOVN_RINGS];
         pairs |= (uint32_t)(rings[ZOVN_RECEIVE] && rings[ZOVN_TRANSMIT]) << i;
     }
@@ -39,14 +39,18 @@ static void detach(struct zovn_session *session) {
     zovn_guest_detach(&session->guest, &session->line, session->device);
 }
 
-/* A pair that comes or goes has the others detached for a moment. */
+/* Pairs are added to those that are in use; one that goes has all others detached for a moment. */
 static void attach_if_ready(struct zovn_session *session) {
     uint32_t pairs = session->running && session->mapped ? enabled_pairs(session) : 0;
-    if (pairs == zovn_guest_pairs(&session->guest))
-        return;
-    detach(session);
-    if (pairs)
+    uint32_t attached = zovn_guest_pairs(&session->guest);
+    if (attached & ~pairs) {
+        detach(session);
+        attached = 0;
+    }
+    if (pairs && !attached)
         zovn_guest_attach(&session->guest, &session->line, session->device, pairs);
+    else if (pairs & ~attached)
+        zovn_guest_extend(&session->guest, &session->line, session->device, pairs);
 }
 
 bool zovn_session_connect(struct zovn_session *session, int device) {
