@@ -93,6 +93,8 @@ class RawMemory(ctypes.Structure):
     _fields_: ClassVar = [
         ("count", _U32),
         ("lost", ctypes.c_bool),
+        ("log", ctypes.c_void_p),
+        ("log_bytes", _U64),
         ("regions", RawRegion * MOST_REGIONS),
     ]
 

@@ -80,6 +80,15 @@ static enum outcome gather_good(struct zovn_ring_port *guest, struct zovn_split_
     return NO_ROOM;
 }
 
+static void log_copied(const struct zovn_memory *memory, const struct gathered *to,
+                       uint64_t bytes) {
+    for (uint32_t i = 0; memory->log && bytes; i++) {
+        uint64_t part = bytes < to->segments[i].length ? bytes : to->segments[i].length;
+        zovn_memory_log(memory, to->segments[i].bytes, part);
+        bytes -= part;
+    }
+}
+
 static uint32_t pair_for(const struct zovn_ring_port *guest, const struct zovn_frame *frame) {
     return guest->count == 1 ? 0 : zovn_flow_queue(frame, guest->count);
 }
@@ -100,6 +109,7 @@ enum zovn_put_result zovn_ring_put(struct zovn_port *port, struct zovn_frame *fr
     header[COUNT_AT + 1] = 0;
     zovn_frame_prepend(frame, header, guest->header_bytes);
     zovn_frame_copy(frame, to.segments);
+    log_copied(ring->memory, &to, frame->length);
     take(ring, &to, frame->length);
     return ZOVN_PUT_DONE;
 }

@@ -10,7 +10,7 @@
 
 #include "forward/options.h"
 
-enum { EACH = 80 }; /* ranges of a port: 64 regions, and the records of its rings */
+enum { EACH = 80 }; /* ranges of a port: 64 regions, the records of its rings, and a log */
 
 struct range {
     uintptr_t begin, end;

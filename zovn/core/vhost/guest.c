@@ -111,6 +111,7 @@ static void release_pair(struct zovn_guest_rings *own) {
 
 static void release(struct zovn_guest *guest) {
     zovn_guard_drop(&guest->memory.lost);
+    zovn_dirty_use(&guest->dirty, &guest->memory, &(struct zovn_dirty_log){0});
     while (guest->count)
         release_pair(&guest->pairs[--guest->count]);
 }
@@ -125,7 +126,9 @@ static void say_attached(const char *name, const struct zovn_ring_settings *sett
 void zovn_guest_attach(struct zovn_guest *guest, struct zovn_line *line, int device,
                        uint32_t pairs) {
     struct zovn_ring_settings settings = {.notify = notify, .closed = closed, .context = guest};
+    const struct zovn_dirty_log log = zovn_dirty_find(&guest->dirty, device);
     const char *problem = find(guest, line, device, &settings);
+    zovn_dirty_use(&guest->dirty, &guest->memory, &log);
     if (!problem)
         problem = add_port(guest, line, &settings);
     if (problem) {
@@ -227,6 +230,22 @@ void zovn_guest_refresh(struct zovn_guest *guest, struct zovn_line *line, int de
     zovn_line_rewake(line, at * ZOVN_RINGS + ring % ZOVN_RINGS, replacement.files.kick, replace,
                      &replacement);
     close_files(&old);
+}
+
+struct logging {
+    struct zovn_guest *guest;
+    struct zovn_dirty_log log;
+};
+
+static void use_log(void *context) {
+    const struct logging *logging = context;
+    zovn_dirty_use(&logging->guest->dirty, &logging->guest->memory, &logging->log);
+}
+
+void zovn_guest_relog(struct zovn_guest *guest, struct zovn_line *line, int device) {
+    struct logging logging = {guest, zovn_dirty_find(&guest->dirty, device)};
+    if (guest->port && (logging.log.bits || guest->memory.log))
+        zovn_forwarder_call(line->forwarder, use_log, &logging);
 }
 
 uint32_t zovn_guest_pairs(const struct zovn_guest *guest) {

@@ -5,11 +5,13 @@
 #define ZOVN_VHOST_GUEST_H
 
 #include "forward/line.h"
+#include "vhost/dirty.h"
 #include "vhost/rings.h"
 
 struct zovn_guest {
     struct zovn_port *port; /* NULL: not attached; else the forwarding thread's */
     struct zovn_memory memory; /* `lost` holds until another front end connects */
+    struct zovn_dirty dirty;
     uint32_t count;            /* of pairs */
     struct zovn_guest_rings {
         uint32_t number; /* of the pair, as the front end counts */
@@ -35,6 +37,9 @@ void zovn_guest_detach(struct zovn_guest *guest, struct zovn_line *line, int dev
 /* A ring's files were replaced: this must not cost a frame. */
 void zovn_guest_refresh(struct zovn_guest *guest, struct zovn_line *line, int device,
                         uint32_t ring);
+
+/* Use the log that there is now; without one, use none. */
+void zovn_guest_relog(struct zovn_guest *guest, struct zovn_line *line, int device);
 
 /* Return the attached pairs as bits. */
 uint32_t zovn_guest_pairs(const struct zovn_guest *guest);

@@ -7,8 +7,10 @@
 
 /* Requests of the vhost-user protocol that this file knows. */
 enum {
+    SET_FEATURES = 2,
     RESET_OWNER = 4,
     SET_MEM_TABLE = 5,
+    SET_LOG_BASE = 6,
     SET_VRING_NUM = 8,
     SET_VRING_ADDR = 9,
     SET_VRING_BASE = 10,
@@ -57,7 +59,7 @@ bool zovn_session_connect(struct zovn_session *session, int device) {
     if (session->device >= 0)
         return false;
     session->device = device;
-    session->guest.memory.lost = false;
+    session->guest.memory.lost = session->guest.dirty.known = false;
     return true;
 }
 
@@ -98,27 +100,54 @@ static bool moves_one(uint32_t message) {
     return message >= SET_VRING_NUM && message <= GET_VRING_BASE;
 }
 
-/* A front end begins rings while others are in use. */
-static bool moves_attached(const struct zovn_session *session, uint32_t message, uint32_t ring) {
-    uint32_t pairs = zovn_guest_pairs(&session->guest);
-    return moves_all(message) ||
-           (moves_one(message) && ring < ZOVN_MOST_RINGS && pairs >> ring / ZOVN_RINGS & 1);
+/* To begin a log, a front end says again where its rings are. */
+static bool stays(const struct zovn_session *session, const struct zovn_place *says) {
+    const struct zovn_place *place = &session->places[says->ring];
+    return says->descriptors == place->descriptors && says->used == place->used &&
+           says->avail == place->avail;
 }
 
-void zovn_session_before(struct zovn_session *session, uint32_t message, uint32_t ring) {
+/* Nothing is written while one log takes the place of another: librte_vhost answers before that is
+ * done. A front end begins rings while others are in use. */
+static bool moves_attached(const struct zovn_session *session, uint32_t message,
+                           const struct zovn_place *says) {
+    bool replaces_log = message == SET_LOG_BASE && session->guest.memory.log;
+    if (moves_all(message) || replaces_log)
+        return true;
+    uint32_t pairs = zovn_guest_pairs(&session->guest);
+    return moves_one(message) && says->ring < ZOVN_MOST_RINGS &&
+           pairs >> says->ring / ZOVN_RINGS & 1 &&
+           !(message == SET_VRING_ADDR && stays(session, says));
+}
+
+static void forget_log(struct zovn_session *session) {
+    session->guest.dirty.known = false;
+    zovn_guest_relog(&session->guest, &session->line, session->device);
+}
+
+void zovn_session_before(struct zovn_session *session, uint32_t message,
+                         const struct zovn_place *says) {
     session->message = message;
     zovn_guard_thread(&session->guest.memory.lost);
-    if (moves_attached(session, message, ring))
+    if (moves_attached(session, message, says))
         detach(session);
+    if (message == SET_VRING_ADDR && says->ring < ZOVN_MOST_RINGS)
+        session->places[says->ring] = *says;
     if (message == SET_MEM_TABLE)
         session->mapped = false;
+    if (message == SET_LOG_BASE || message == RESET_OWNER)
+        forget_log(session);
 }
 
 /* Not called for a message that failed. A ring without its addresses is not valid: it is attached
  * when they are known again. */
 void zovn_session_after(struct zovn_session *session) {
-    bool moved = moves_all(session->message) || moves_one(session->message);
+    bool moved = moves_all(session->message) || moves_one(session->message) ||
+                 session->message == SET_LOG_BASE;
     session->mapped |= session->message == SET_MEM_TABLE;
+    session->guest.dirty.known |= session->message == SET_LOG_BASE;
+    if (session->message == SET_LOG_BASE || session->message == SET_FEATURES)
+        zovn_guest_relog(&session->guest, &session->line, session->device);
     session->message = 0;
     if (moved)
         attach_if_ready(session);

@@ -8,6 +8,12 @@
 
 #include "vhost/guest.h"
 
+/* What SET_VRING_ADDR says of a ring. */
+struct zovn_place {
+    uint32_t ring, flags;
+    uint64_t descriptors, used, avail, log;
+};
+
 struct zovn_session {
     struct zovn_line line;
     int device; /* librte_vhost's number; -1: no front end is connected */
@@ -15,6 +21,7 @@ struct zovn_session {
     bool enabled[ZOVN_MOST_RINGS];
     bool mapped;      /* the front end's last table of memory was accepted */
     uint32_t message; /* that is handled now; 0: none */
+    struct zovn_place places[ZOVN_MOST_RINGS];
     struct zovn_guest guest;
 };
 
@@ -29,8 +36,10 @@ void zovn_session_run(struct zovn_session *session);
 void zovn_session_stop(struct zovn_session *session);
 void zovn_session_enable(struct zovn_session *session, uint32_t ring, bool enable);
 
-/* Around each message of the front end; `ring` is the one that it is about, if it is about one. */
-void zovn_session_before(struct zovn_session *session, uint32_t message, uint32_t ring);
+/* Around each message of the front end; `says` is what it says if it is SET_VRING_ADDR. Its ring is
+ * that of any message about one. */
+void zovn_session_before(struct zovn_session *session, uint32_t message,
+                         const struct zovn_place *says);
 void zovn_session_after(struct zovn_session *session);
 
 #endif

@@ -64,30 +64,33 @@ static struct zovn_session *own_session(int device) {
     return session && session->device == device ? session : NULL;
 }
 
-/* A message: its request, flags and size, of 32 bits each; then what it says, which begins with the
- * number of a ring if it is about one. */
+/* A message begins so; what it says begins with the number of a ring if it is about one. */
 struct message {
     uint32_t request, flags, size;
-    union {
-        uint32_t ring;
-        uint64_t number;
-    } __attribute__((packed)) says;
-} __attribute__((packed));
+};
+
+/* What a message says is not aligned. */
+static void *says(struct message *message) {
+    return message + 1;
+}
 
 /* librte_vhost would say 128, whatever the port has. */
 static enum rte_vhost_msg_result answer_queues(const struct zovn_session *session,
                                                struct message *message) {
-    message->size = sizeof message->says.number;
-    message->says.number = session->line.options.queues;
+    const uint64_t queues = session->line.options.queues;
+    message->size = sizeof queues;
+    memcpy(says(message), &queues, sizeof queues);
     return RTE_VHOST_MSG_RESULT_REPLY;
 }
 
 static enum rte_vhost_msg_result before(int device, void *bytes) {
     struct zovn_session *session = own_session(device);
     struct message *message = bytes;
+    struct zovn_place place;
     if (!session)
         return RTE_VHOST_MSG_RESULT_NOT_HANDLED;
-    zovn_session_before(session, message->request, message->says.ring);
+    memcpy(&place, says(message), sizeof place);
+    zovn_session_before(session, message->request, &place);
     return message->request == GET_QUEUE_NUM ? answer_queues(session, message)
                                              : RTE_VHOST_MSG_RESULT_NOT_HANDLED;
 }
