@@ -200,8 +200,14 @@ def _toml(table: Mapping[str, Any]) -> str:
     for number, one in table.get("classes", {}).items():
         lines += [f"[switch.classes.{number}]", *(f"{key} = {one[key]}" for key in one)]
     for port in table["port"]:
-        lines += ["[[switch.port]]", *(f"{key} = {json.dumps(port[key])}" for key in port)]
+        lines += ["[[switch.port]]", *_pairs(port)]
+        for key, inner in port.items():
+            lines += [f"[switch.port.{key}]", *_pairs(inner)] if isinstance(inner, dict) else []
     return "\n".join(lines) + "\n"
+
+
+def _pairs(table: Mapping[str, Any]) -> list[str]:
+    return [f"{key} = {json.dumps(one)}" for key, one in table.items() if not isinstance(one, dict)]
 
 
 def _plain(value: object) -> bool:

@@ -97,12 +97,12 @@ def list_ports(socket: Control = CONTROL, json: Json = False) -> None:
 @port_app.command()
 def add(
     name: Name,
-    kind: Annotated[str, typer.Option(help="What it connects: vhost or veth.")] = "vhost",
+    kind: Annotated[str, typer.Option(help="What it connects: vhost, veth or tap.")] = "vhost",
     path: Annotated[
         str | None, typer.Option("--socket", help="Socket of the port [/run/zovn/NAME.sock].")
     ] = None,
     interface: Annotated[
-        str | None, typer.Option(help="Host's end of a container's veth, for kind veth.")
+        str | None, typer.Option(help="Host's end of a container's veth, or a TAP interface.")
     ] = None,
     group: Annotated[str | None, typer.Option(help="Group that may connect.")] = None,
     vlan: Annotated[int, typer.Option(help="VLAN of frames without a tag; 0: none.")] = 1,

@@ -190,8 +190,8 @@ def _group(name: str, file: str) -> int:
 
 
 def interfaces_of(config: SwitchConfig) -> list[str]:
-    """Return the interfaces that the switch changes."""
-    return [port.interface for port in config.table.port if port.interface]
+    """Return the interfaces that the switch changes, and restores."""
+    return [port.interface for port in config.table.port if port.interface and port.kind == "veth"]
 
 
 def plain(config: SwitchConfig) -> str:

@@ -39,7 +39,7 @@ class PortReport(msgspec.Struct, frozen=True, kw_only=True):
     rate: int = 0
     """Bits of frames to it per second, at most; 0: no limit."""
     state: str = ""
-    """Of an interface: `silent`, `first`, `runs`, `gone` or `missing`; empty: it has none."""
+    """Of a veth: `missing`, `silent`, `first`, `runs` or `gone`; of a TAP: `lossy` or `gone`."""
     lost: int | None = None
     """Frames from an interface that the kernel lost before they came to the switch."""
     stall: bool = False

@@ -7,10 +7,11 @@ import msgspec
 
 from common.errors import ConfigError, UnitError
 from common.units import parse_bit_rate
+from zovn.switch.wire_table import WIRE_FORMS, WireTable, check_wire, wire_words
 
 MOST_PATH: Final = 107
 """Bytes of the address of a Unix socket."""
-BY_INTERFACE: Final = frozenset({"veth"})
+BY_INTERFACE: Final = frozenset({"veth", "tap", "wire"})
 """Kinds of which the peer is behind an interface; that of others is behind a socket."""
 _OF_GUESTS: Final = ("socket", "group", "offloads", "queues")
 _LEAST_RATE: Final = 1_000_000
@@ -25,11 +26,13 @@ class PortTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     """One ``[[switch.port]]``."""
 
     name: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9._-]{1,32}\Z")]
-    kind: Literal["vhost", "veth"] = "vhost"
+    kind: Literal["vhost", "veth", "tap", "wire"] = "vhost"
     socket: SocketPath | None = None
     """Where the guest's front end connects; default: /run/zovn/NAME.sock."""
     interface: Annotated[str, msgspec.Meta(pattern=_INTERFACE)] | None = None
-    """The host's end of a container's veth, in the place of a socket."""
+    """The host's end of a container's veth, a TAP interface or a wire's; no socket then."""
+    wire: WireTable | None = None
+    """What only a wire has."""
     group: str | None = None
     """Group that may connect, besides the user that runs the switch."""
     vlan: Annotated[int, msgspec.Meta(ge=0, le=4094)] = 1
@@ -45,8 +48,8 @@ class PortTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     trust: Literal["nothing", "priority", "dscp"] = "nothing"
     """Which mark of a frame gives its class: none, the VLAN priority, or the DSCP."""
     offloads: bool = False
-    """Offer checksum and TCP segmentation offloads. A frame that uses one is dropped if its
-    receiver does not have the same: set it on all ports or none."""
+    """Offer checksum and TCP segmentation offloads. The switch finishes frames for receivers that
+    do not take them."""
     queues: Annotated[int, msgspec.Meta(ge=1, le=8)] = 1
     """Pairs of rings that the guest may use."""
     rate: str | None = None
@@ -58,11 +61,12 @@ _DEFAULTS: Final = {one.name: one.default for one in msgspec.structs.fields(Port
 PORT_FORMS: Final[Mapping[str, str]] = {
     "name": "1 to 32 letters, digits, dots, dashes and underscores",
     "socket": f"a path from / on without spaces, of at most {MOST_PATH} characters",
-    "interface": 'the host\'s end of a veth, such as interface = "p1"',
+    "interface": 'the name of an interface, such as interface = "p1"',
     "vlan": "a VLAN from 1 to 4094, or 0 for a trunk without one",
     "tagged": 'a list of VLANs, such as ["10", "20-29"]',
     "class": "a class from 0 to 7",
     "queues": "1 to 8 pairs of rings",
+    **WIRE_FORMS,
     "rate": 'a rate from 1Mbit/s to 1000Gbit/s, such as "1Gbit/s"',
 }
 """How to write a key that is wrong."""
@@ -87,6 +91,7 @@ def check_port(port: PortTable, where: str, file: str) -> None:
         ConfigError: names the key, what is wrong and what to do.
     """
     _check_place(port, where, file)
+    _check_wire(port, where, file)
     _check_vlans(port, where, file)
     rate_of(port, where, file)
 
@@ -102,6 +107,15 @@ def _check_place(port: PortTable, where: str, file: str) -> None:
         if getattr(port, key) != _DEFAULTS[key]:
             problem = f"a port of kind {port.kind} has none"
             raise ConfigError(f"{where}.{key}", problem, "remove it, or the kind", at=file)
+
+
+def _check_wire(port: PortTable, where: str, file: str) -> None:
+    if port.wire:
+        check_wire(port.wire, f"{where}.wire", file)
+    if (port.kind == "wire") != (port.wire is not None):
+        problem = f"a port of kind {port.kind} {'needs one' if port.kind == 'wire' else 'has none'}"
+        fix = f"write {WIRE_FORMS['wire']}" if port.kind == "wire" else "remove it, or the kind"
+        raise ConfigError(f"{where}.wire", problem, fix, at=file)
 
 
 def rate_of(port: PortTable, where: str = "port", file: str = "configuration") -> int:
@@ -157,6 +171,8 @@ def port_words(port: PortTable, groups: Mapping[str, int]) -> str:
         words.append(f"queues={port.queues}")
     if rate := rate_of(port):
         words.append(f"rate={rate}")
+    if port.wire:
+        words += wire_words(port.wire)
     if port.tagged:
         words.append(f"tagged={','.join(port.tagged)}")
     if port.group:

@@ -150,6 +150,7 @@ SILENT: tuple[tuple[str, dict[str, str]], ...] = (
             f"zovn_lossy_classes{{{IT}}}": "1x120",
         },
     ),
+    ("ZovnPortStopped", {f'zovn_port_fault{{{IT}, port="web", fault="peer_gone"}}': "1x120"}),
     ("ZovnPortOftenBlocked", {f'zovn_port_blocked_seconds_total{{{IT}, port="vm1"}}': "0+1x180"}),
     ("ZovnNapsMissed", {f"zovn_missed_naps_total{{{IT}}}": "5x120"}),
 )

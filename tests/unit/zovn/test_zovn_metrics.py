@@ -65,7 +65,7 @@ def samples(control: Path) -> dict[tuple[str, ...], float]:
 
 def test_all_that_the_program_counts_is_a_metric() -> None:
     assert set(COUNTED) == set(FIELDS)
-    assert len(REASONS) == 10
+    assert len(REASONS) == 12
 
 
 def test_metrics_have_the_values_of_the_counters_in_base_units(switch: Path) -> None:

@@ -8,6 +8,7 @@
 
 struct zovn_kind {
     const char *name;
+    bool is_wire;      /* it has the options of one */
     bool by_interface; /* its peer is behind an interface; else behind the path of a socket */
     /* Make a port; return NULL with the problem. */
     void *(*open)(struct zovn_forwarder *forwarder, const struct zovn_port_options *options,

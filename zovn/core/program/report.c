@@ -45,6 +45,8 @@ static const char *const REASONS[ZOVN_REASONS] = {
     [ZOVN_OFFLOAD] = "offload",
     [ZOVN_STOPPED] = "stopped",
     [ZOVN_REMOVED] = "removed",
+    [ZOVN_NO_LOCATION] = "no_location",
+    [ZOVN_REFUSED] = "refused",
 };
 
 #define FIELD(name) {#name, offsetof(struct zovn_counters, name)}
@@ -53,10 +55,11 @@ static const struct {
     const char *name;
     size_t at;
 } FIELDS[] = {
-    FIELD(in),         FIELD(in_bytes), FIELD(copies),        FIELD(delivered),
-    FIELD(held),       FIELD(parked),   FIELD(out),           FIELD(out_bytes),
-    FIELD(marked),     FIELD(waiting),  FIELD(waiting_bytes), FIELD(blocked_ns),
-    FIELD(longest_ns), FIELD(stalls),   FIELD(moves),         FIELD(not_learned),
+    FIELD(in),      FIELD(in_bytes),      FIELD(copies),     FIELD(delivered),  FIELD(held),
+    FIELD(parked),  FIELD(out),           FIELD(out_bytes),  FIELD(marked),     FIELD(finished),
+    FIELD(waiting), FIELD(waiting_bytes), FIELD(blocked_ns), FIELD(longest_ns), FIELD(stalls),
+    FIELD(moves),   FIELD(not_learned),   FIELD(beyond),     FIELD(unsound),    FIELD(pauses_sent),
+    FIELD(pauses),  FIELD(paused_ns),
 };
 
 static const char *fault_name(enum zovn_fault fault) {
