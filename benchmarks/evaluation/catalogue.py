@@ -3,9 +3,14 @@
 from typing import Final
 
 from benchmarks.evaluation.plan import Experiment
-from benchmarks.evaluation.xtc import hold
+from benchmarks.evaluation.xtc import actuators, fairness, hold, six
 
-EXPERIMENTS: Final[tuple[Experiment, ...]] = (hold.EXPERIMENT,)
+EXPERIMENTS: Final[tuple[Experiment, ...]] = (
+    hold.EXPERIMENT,
+    actuators.EXPERIMENT,
+    six.EXPERIMENT,
+    fairness.EXPERIMENT,
+)
 PAPERS: Final = tuple(dict.fromkeys(one.paper for one in EXPERIMENTS))
 
 

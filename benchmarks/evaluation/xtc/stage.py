@@ -7,8 +7,8 @@ default: fine caps, and the shield.
 
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -17,11 +17,13 @@ from benchmarks.evaluation.calibration import Calibration, model
 from benchmarks.figures import Samples
 from benchmarks.rig import Rig, lab_router
 from common.units import CapFraction
+from lab.plan import RouterKind
 from lab.programs.processes import Place, Source
 from lab.routers.router import Router
 from lab.routers.topology import Lab
 from lab.traffic import roles
 from lab.traffic.counts import Pinged
+from lab.traffic.program import Traffic
 from xtc.actuator.cgroup import CgroupActuator
 from xtc.spec import CgroupSpec
 from xtc.wire import Activate
@@ -31,7 +33,8 @@ FIXED: Final = "fixed cap"
 PI: Final = "paper's PI"
 DEAD_BEAT: Final = "paper's dead-beat, cap_min 3"
 OURS: Final = "ours"
-WAYS: Final = (NONE, FIXED, PI, DEAD_BEAT, OURS)
+OURS_CAP: Final = "our law, cap alone"
+WAYS: Final = (NONE, FIXED, PI, DEAD_BEAT, OURS, OURS_CAP)
 CONTROLLED: Final = (FIXED, PI, DEAD_BEAT, OURS)
 LAWS: Final = {PI: ("pi", 1.0), DEAD_BEAT: ("dead-beat-min3", 3.0)}
 """The configured law, and its smallest cap in percent."""
@@ -78,45 +81,75 @@ def table_of(router: Router, way: str, model_file: Path) -> str:
     """Return a router's table for one of the ways."""
     table = lab_router(router)
     if way in LAWS:
-        table += f'\nlaw = "{LAWS[way][0]}"\nmodel = "{model_file}"\nshield = false'
-    return table
+        return f'{table}\nlaw = "{LAWS[way][0]}"\nmodel = "{model_file}"\nshield = false'
+    return table + ("\nshield = false" if way == OURS_CAP else "")
 
 
 class Stage:
-    """A user-space router in a lab, its sender and its probe."""
+    """A router in a lab, its sender and its probe."""
 
-    def __init__(self, lab: Lab, calibration: Calibration | None, folder: Path) -> None:
+    def __init__(
+        self, lab: Lab, calibration: Calibration | None, folder: Path, kind: RouterKind
+    ) -> None:
         """Add the router."""
         self._lab = lab
-        self.router = lab.add_router("vr", "user-space")
+        self.router = lab.add_router(kind.partition("-")[0], kind)
         self.flood: Source = self.router.flood(0.0)
         self._model = folder / "model.toml"
         self._calibration = calibration
         if calibration is not None:
             self._model.write_text(model(calibration))
 
+    @property
+    def name(self) -> str:
+        """The router's name."""
+        return self.router.name
+
     def hold(self, way: str, setpoint: float, load: Load, window: Window) -> Held:
         """Hold the router at a setpoint (packets/s) in one way, and return what was seen."""
-        with ExitStack() as stack:
-            quota = stack.enter_context(self._quota())
-            stack.enter_context(self._sending(load))
-            tables = {"vr": table_of(self.router, way, self._model)}
-            rig = stack.enter_context(Rig(tables, self._lab))
-            self._begin(rig, quota, way, setpoint)
-            return self._watch(rig, window)
+        with self.quota() as quota:
+
+            def begin(rig: Rig) -> None:
+                self._begin(rig, quota, way, setpoint)
+
+            return self.watch(table_of(self.router, way, self._model), begin, load, window)
+
+    def watch(self, table: str, begin: Callable[[Rig], object], load: Load, window: Window) -> Held:
+        """Return what is seen of the router with this table of a daemon, after a beginning."""
+        with (
+            self._sending(load),
+            Rig({self.name: table}, self._lab) as rig,
+            self._probe() as probe,
+        ):
+            begin(rig)
+            rig.wait_for_ticks(window.settle)
+            first, since = probe.counts(), time.monotonic()
+            rig.wait_for_ticks(window.counted)
+            samples = [one for one in rig.recording.throughput(self.name) if one[0] > since]
+            return _held(samples, first, probe.counts())
 
     def capped(self, percents: tuple[float, ...], seconds: int) -> list[list[float]]:
         """Return the throughputs of each second under each of some caps, 0 for none."""
-        with self._quota() as quota, Rig({"vr": lab_router(self.router)}, self._lab) as rig:
+        with self.quota() as quota, Rig({self.name: lab_router(self.router)}, self._lab) as rig:
             found = []
             for percent in percents:
                 if percent:
                     quota.apply(CapFraction(percent / 100))
                 rig.wait_for_ticks(1)
-                before = len(rig.recording.throughput("vr"))
+                before = len(rig.recording.throughput(self.name))
                 rig.wait_for_ticks(seconds)
-                found.append([pps for _, pps in rig.recording.throughput("vr")[before:]])
+                found.append([pps for _, pps in rig.recording.throughput(self.name)[before:]])
             return found
+
+    @contextmanager
+    def quota(self) -> Iterator[CgroupActuator]:
+        """Return the quota of a user-space router, and restore it at the end."""
+        actuator = CgroupActuator(CgroupSpec(path=str(self.router.cgroup)))
+        original = actuator.capture()
+        try:
+            yield actuator
+        finally:
+            actuator.restore(original)
 
     def _begin(self, rig: Rig, quota: CgroupActuator, way: str, setpoint: float) -> None:
         if way == FIXED:
@@ -126,27 +159,12 @@ class Stage:
         elif way != NONE:
             if way in LAWS:
                 quota.apply(CapFraction(LAWS[way][1] / 100))
-            rig.client.call(Activate("vr", setpoint))
+            rig.client.call(Activate(self.name, setpoint))
 
-    def _watch(self, rig: Rig, window: Window) -> Held:
+    def _probe(self) -> Traffic[Pinged]:
         near, far = self.router.ports
         place = Place(self._lab.dom0_netns)
-        pings = roles.ping(place, far.host_address, bind=near.host_address, interval_us=PROBE_US)
-        with pings as probe:
-            rig.wait_for_ticks(window.settle)
-            first, begin = probe.counts(), time.monotonic()
-            rig.wait_for_ticks(window.counted)
-            samples = [one for one in rig.recording.throughput("vr") if one[0] > begin]
-            return _held(samples, first, probe.counts())
-
-    @contextmanager
-    def _quota(self) -> Iterator[CgroupActuator]:
-        actuator = CgroupActuator(CgroupSpec(path=str(self.router.cgroup)))
-        original = actuator.capture()
-        try:
-            yield actuator
-        finally:
-            actuator.restore(original)
+        return roles.ping(place, far.host_address, bind=near.host_address, interval_us=PROBE_US)
 
     @contextmanager
     def _sending(self, load: Load) -> Iterator[None]:
@@ -168,7 +186,9 @@ def _held(samples: Samples, first: Pinged, last: Pinged) -> Held:
 
 
 @contextmanager
-def stage(calibration: Calibration | None, prefix: str) -> Iterator[Stage]:
+def stage(
+    calibration: Calibration | None, prefix: str, kind: RouterKind = "user-space"
+) -> Iterator[Stage]:
     """Open a lab with one router."""
     with tempfile.TemporaryDirectory(prefix="xtc-evaluation-") as folder, Lab(prefix) as lab:
-        yield Stage(lab, calibration, Path(folder))
+        yield Stage(lab, calibration, Path(folder), kind)
