@@ -3,13 +3,18 @@
 from typing import Final
 
 from benchmarks.evaluation.plan import Experiment
-from benchmarks.evaluation.xtc import actuators, fairness, hold, six
+from benchmarks.evaluation.programs import gcc, xco, zovn
+from benchmarks.evaluation.xtc import actuators, beside, fairness, hold, six
 
 EXPERIMENTS: Final[tuple[Experiment, ...]] = (
     hold.EXPERIMENT,
     actuators.EXPERIMENT,
     six.EXPERIMENT,
+    beside.EXPERIMENT,
     fairness.EXPERIMENT,
+    *xco.EXPERIMENTS,
+    *gcc.EXPERIMENTS,
+    zovn.EXPERIMENT,
 )
 PAPERS: Final = tuple(dict.fromkeys(one.paper for one in EXPERIMENTS))
 
