@@ -22,7 +22,6 @@ THRESHOLD: Final = 60.0
 """The paper's cap threshold."""
 UNCAPPED_S: Final = 5
 SECONDS_A_CAP: Final = 3
-PLANNED_S: Final = UNCAPPED_S + len(PERCENTS) * (1 + SECONDS_A_CAP) + 10.0
 
 
 def measure(*, quick: bool = False) -> Calibration:
@@ -45,3 +44,9 @@ def alternating(percents: Sequence[float]) -> tuple[float, ...]:
     low, high = percents[:half], percents[half:]
     pairs = [cap for pair in zip(low, high, strict=False) for cap in pair]
     return (*pairs, *high[half:])
+
+
+def planned_s(*, quick: bool) -> float:
+    """Return how long it takes, in seconds."""
+    caps = QUICK_PERCENTS if quick else PERCENTS
+    return UNCAPPED_S + len(caps) * (1 + SECONDS_A_CAP) + 10.0

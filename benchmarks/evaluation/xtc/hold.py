@@ -42,9 +42,9 @@ METRICS: Final = (
     Metric(LOSS, "lower"),
     Metric(RTT, "lower"),
 )
-WINDOW: Final = Window(6, 8)
+WINDOW: Final = Window(6, 7)
 QUICK_WINDOW: Final = Window(4, 4)
-RUN_S: Final = 17.0
+RUN_S: Final = 15.0
 QUICK_RUN_S: Final = 13.0
 THEFT: Final = 0.15
 """The paper's disturbance, of the CPU that the router's cap gives it."""
@@ -94,7 +94,8 @@ def cells() -> tuple[Cell, ...]:
     disturbed = (FIXED, DEAD_BEAT, OURS)
     return (
         *_cells(UDP, CONTROLLED, RUN_S),
-        *_cells(TCP, (*CONTROLLED, OURS_CAP), RUN_S),
+        *_cells(TCP, CONTROLLED, RUN_S),
+        Cell(OURS_CAP, Point(TCP, 20).words, RUN_S),
         *_cells(THIEF, disturbed, RUN_S),
     )
 
@@ -105,7 +106,7 @@ def quick_cells() -> tuple[Cell, ...]:
         Cell(way, Point(traffic, setpoint).words, QUICK_RUN_S)
         for traffic, setpoint, ways in (
             (UDP, 20, (FIXED, DEAD_BEAT, OURS)),
-            (TCP, 20, (DEAD_BEAT, OURS, OURS_CAP)),
+            (TCP, 20, (DEAD_BEAT, OURS)),
             (THIEF, 50, (FIXED, OURS)),
         )
         for way in ways

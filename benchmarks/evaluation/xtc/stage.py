@@ -50,6 +50,8 @@ class Load:
     tcp: bool = False
     theft: float = 0.0
     """Share of one CPU that another process takes inside the router's cap."""
+    frame_bytes: int = 64
+    """Of the flood."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,11 @@ class Stage:
     def name(self) -> str:
         """The router's name."""
         return self.router.name
+
+    @property
+    def dom0(self) -> str:
+        """The path of Dom0's network namespace."""
+        return self._lab.dom0_netns
 
     def hold(self, way: str, setpoint: float, load: Load, window: Window) -> Held:
         """Hold the router at a setpoint (packets/s) in one way, and return what was seen."""
@@ -163,12 +170,12 @@ class Stage:
 
     def _probe(self) -> Traffic[Pinged]:
         near, far = self.router.ports
-        place = Place(self._lab.dom0_netns)
+        place = Place(self.dom0)
         return roles.ping(place, far.host_address, bind=near.host_address, interval_us=PROBE_US)
 
     @contextmanager
     def _sending(self, load: Load) -> Iterator[None]:
-        self.flood.set_rate(load.flood_pps)
+        self.flood.set_rate(load.flood_pps, load.frame_bytes)
         flow = self.router.tcp() if load.tcp else None
         hog = self.router.hog(load.theft) if load.theft else None
         try:
