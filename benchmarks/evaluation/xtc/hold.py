@@ -45,7 +45,7 @@ METRICS: Final = (
 WINDOW: Final = Window(6, 7)
 QUICK_WINDOW: Final = Window(4, 4)
 RUN_S: Final = 15.0
-QUICK_RUN_S: Final = 13.0
+QUICK_RUN_S: Final = 12.0
 THEFT: Final = 0.15
 """The paper's disturbance, of the CPU that the router's cap gives it."""
 DEAD_ZONE_PERCENT: Final = 10.0
