@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from benchmarks.evaluation.plan import Bench, Cell, Experiment
-from benchmarks.evaluation.programs.program import WAY, Program, kept
+from benchmarks.evaluation.programs.program import WAY, Program
 from benchmarks.evaluation.programs.simulated import HYGENICC, SDN_GCC
 from benchmarks.evaluation.programs.tagged import (
     ECN,
@@ -13,7 +13,8 @@ from benchmarks.evaluation.programs.tagged import (
     NONE,
     OURS,
     PUBLISHED,
-    TAGGED,
+    published,
+    tagged,
 )
 from benchmarks.evaluation.result import Value
 from benchmarks.xco.dumbbell import IDEAL_MBPS
@@ -28,9 +29,9 @@ WAYS: Final = {
 }
 IDEAL: Final = IDEAL_MBPS[4]
 WITHOUT: Final = {
-    (NONE, "3 udp", TAGGED): 153 / IDEAL * 100,
-    (NONE, "3 tcp", TAGGED): 416 / IDEAL * 100,
-    (ECN, "3 udp", TAGGED): 359 / IDEAL * 100,
+    **published(NONE, "3 udp", 153 / IDEAL),
+    **published(NONE, "3 tcp", 416 / IDEAL),
+    **published(ECN, "3 udp", 359 / IDEAL),
 }
 """Fig. 1, of 4 senders."""
 
@@ -40,9 +41,8 @@ def values(found: Any) -> Iterator[Value]:
     for row in found["rows"]:
         case, figures = row["case"], row["figures"]
         way, point = WAYS[row["way"]], f"{case['beside']} {case['others']}"
-        yield from kept(
-            [(way, point, TAGGED, figures["of_ideal"] * 100), (way, point, JAIN, figures["jain"])]
-        )
+        yield from tagged(way, point, figures["of_ideal"])
+        yield Value(way, point, JAIN, figures["jain"])
 
 
 def _lab(ways: str, others: str, quick_ways: str) -> Program:
@@ -79,6 +79,10 @@ def _experiment(  # noqa: PLR0917  one table of experiments below
     )
 
 
+def _both(point: str, of_ideal: float) -> dict[tuple[str, str, str], float]:
+    return published(PUBLISHED, point, of_ideal) | published(OURS, point, of_ideal)
+
+
 BESIDE: Final = "A tagged TCP flow beside three senders, real packets, port of 100 Mb/s"
 SIMULATED: Final = "The paper's figures in our simulation, port of 1 Gb/s"
 EXPERIMENTS: Final = (
@@ -88,9 +92,11 @@ EXPERIMENTS: Final = (
         BESIDE,
         "Fig. 1 and 4b, scaled",
         _lab("none,ecn,gcc-published,gcc", "udp,tcp", "none,gcc").bench,
-        WITHOUT
-        | {(way, "3 udp", TAGGED): 405 / IDEAL * 100 for way in (PUBLISHED, OURS)}
-        | {(way, "3 tcp", TAGGED): 407 / IDEAL * 100 for way in (PUBLISHED, OURS)},
+        {
+            **WITHOUT,
+            **_both("3 udp", 405 / IDEAL),
+            **_both("3 tcp", 407 / IDEAL),
+        },
         (50.0, 20.0),
     ),
     _experiment(
@@ -109,8 +115,7 @@ EXPERIMENTS: Final = (
         BESIDE,
         "Fig. 1 and 4a, scaled",
         _lab("none,hygenicc-published,hygenicc", "udp", "none,hygenicc").bench,
-        {(NONE, "3 udp", TAGGED): WITHOUT[NONE, "3 udp", TAGGED]}
-        | {(way, "3 udp", TAGGED): 410 / IDEAL * 100 for way in (PUBLISHED, OURS)},
+        {**published(NONE, "3 udp", 153 / IDEAL), **_both("3 udp", 410 / IDEAL)},
         (22.0, 20.0),
     ),
     _experiment(

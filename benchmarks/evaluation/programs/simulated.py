@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from itertools import product
 from typing import Any, Final
 
 from benchmarks.evaluation.calibration import Calibration
 from benchmarks.evaluation.plan import Measure
-from benchmarks.evaluation.programs.tagged import NONE, OURS, PUBLISHED, TAGGED
+from benchmarks.evaluation.programs.tagged import NONE, OURS, PUBLISHED, published, tagged
 from benchmarks.evaluation.result import Value
 from benchmarks.xco.dumbbell import FIGURES, IDEAL_MBPS, Row, run, tasks
 
@@ -39,17 +40,20 @@ class Simulation:
         """Return a measure that simulates all figures."""
         del calibration
         with ProcessPoolExecutor() as pool:
-            yield lambda _run: list(map(value_of, pool.map(run, self.tasks(quick=quick))))
+            yield lambda _run: [
+                value for row in pool.map(run, self.tasks(quick=quick)) for value in values_of(row)
+            ]
 
     def published(self) -> dict[tuple[str, str, str], float]:
         """Return the paper's figures for all ways that are simulated."""
-        return {
-            (way, point_of(name, kind), TAGGED): mbps / IDEAL_MBPS[options.get("senders", 4)] * 100
-            for name, options, found in FIGURES
-            if name in self.figures
-            for kind, mbps in found.items()
-            for way in ((PUBLISHED, OURS) if "strategy" in options else (NONE,))
-        }
+        found: dict[tuple[str, str, str], float] = {}
+        for name, options, numbers in FIGURES:
+            ideal = IDEAL_MBPS[options.get("senders", 4)]
+            ways = (PUBLISHED, OURS) if "strategy" in options else (NONE,)
+            for (kind, mbps), way in product(numbers.items(), ways):
+                if name in self.figures:
+                    found |= published(way, point_of(name, kind), mbps / ideal)
+        return found
 
 
 def figure_of(case: str) -> str:
@@ -62,12 +66,12 @@ def point_of(figure: str, competitors: str) -> str:
     return f"figure {figure}, beside {competitors}"
 
 
-def value_of(row: Row) -> Value:
-    """Return the tagged flow's share of a simulated row."""
+def values_of(row: Row) -> Iterator[Value]:
+    """Yield the values of a simulated row."""
     way = PUBLISHED if row.law == "published" else OURS
     if row.strategy == "uncoordinated":
         way = NONE
-    return Value(way, point_of(figure_of(row.case), row.competitors), TAGGED, row.of_ideal * 100)
+    yield from tagged(way, point_of(figure_of(row.case), row.competitors), row.of_ideal)
 
 
 SDN_GCC: Final = Simulation(name for name, _, _ in FIGURES if name not in HYGENICC_FIGURES)

@@ -71,7 +71,7 @@ class Meter:
 
     def _read(self) -> tuple[float, float]:
         _, busy = cpu_ticks()
-        return busy / TICKS_PER_S, self._actuator.usage().used
+        return busy / TICKS_PER_S, self._actuator.usage().used or 0.0
 
 
 @contextmanager

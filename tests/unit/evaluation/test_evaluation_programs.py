@@ -13,7 +13,7 @@ from benchmarks.evaluation import catalogue
 from benchmarks.evaluation.plan import Cell, Run
 from benchmarks.evaluation.programs import gcc, program, simulated, xco, zovn
 from benchmarks.evaluation.programs.program import Program, kept
-from benchmarks.evaluation.programs.tagged import NONE, OURS, PUBLISHED, TAGGED
+from benchmarks.evaluation.programs.tagged import MISSED, NONE, OURS, PUBLISHED, TAGGED
 from benchmarks.evaluation.result import Value
 from benchmarks.evaluation.xtc import beside
 from benchmarks.policer import sharing
@@ -151,7 +151,9 @@ def test_a_quick_simulation_is_a_part_of_the_whole() -> None:
 
 def test_a_simulated_row_becomes_a_value() -> None:
     row = Row("figure 4b", "gcc", "fair", "udp", 4, 400.0, 0.97, 0.97, 0.99, 0.99, 0.0, 0.1)
-    assert simulated.value_of(row) == Value(OURS, "figure 4b, beside udp", TAGGED, 97.0)
+    values = found(simulated.values_of(row))
+    assert values[OURS, "figure 4b, beside udp", TAGGED] == 97.0
+    assert values[OURS, "figure 4b, beside udp", MISSED] == pytest.approx(3.0)
 
 
 def test_the_routers_beside_each_other_become_values() -> None:
