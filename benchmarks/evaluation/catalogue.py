@@ -5,7 +5,7 @@ from typing import Final
 from benchmarks.evaluation.plan import Experiment
 from benchmarks.evaluation.programs import gcc, xco, zovn
 from benchmarks.evaluation.simpler import simpler
-from benchmarks.evaluation.xtc import actuators, beside, fairness, hold, six
+from benchmarks.evaluation.xtc import actuators, beside, fairness, hold, hops, six
 
 EXPERIMENTS: Final[tuple[Experiment, ...]] = (
     hold.EXPERIMENT,
@@ -13,6 +13,7 @@ EXPERIMENTS: Final[tuple[Experiment, ...]] = (
     six.EXPERIMENT,
     beside.EXPERIMENT,
     fairness.EXPERIMENT,
+    hops.EXPERIMENT,
     simpler.EXPERIMENT,
     *xco.EXPERIMENTS,
     *gcc.EXPERIMENTS,

@@ -20,7 +20,7 @@ ARGUMENTS: Final = "--short --seconds 1 --ways uncoordinated rate timeslice"
 QUICK_ARGUMENTS: Final = "--short --seconds 1 --ways uncoordinated timeslice"
 FULL_FRAME: Final = 1514
 RUN_S: Final = 24.0
-QUICK_RUN_S: Final = 20.0
+QUICK_RUN_S: Final = 17.0
 Row = Mapping[str, Any]
 Found = tuple[str, str, str, float | None]
 
@@ -132,7 +132,7 @@ EXPERIMENTS: Final = (
         (BETTER,),
         reads,
         {},
-        30.0,
+        26.0,
     ),
     experiment(
         "mix",

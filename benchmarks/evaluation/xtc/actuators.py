@@ -21,8 +21,8 @@ from xtc.wire import Activate
 
 SETPOINT: Final = 20.0
 POINT: Final = "UDP, setpoint 20 kp/s"
-QUOTAS: Final = {"quota, 100 ms": 100_000, "quota, 30 ms": 30_000, "quota, 10 ms": 10_000}
-DEADLINES: Final = {"deadline, 30 ms": 30_000, "deadline, 10 ms": 10_000, "deadline, 1 ms": 1_000}
+QUOTAS: Final = {"quota, 100 ms": 100_000, "quota, 30 ms": 30_000}
+DEADLINES: Final = {"deadline, 30 ms": 30_000, "deadline, 1 ms": 1_000}
 OURS_QUOTA: Final = "ours, user-space router"
 OURS_DEADLINE: Final = "ours, kernel's router"
 WAYS: Final = (*QUOTAS, OURS_QUOTA, *DEADLINES, OURS_DEADLINE)

@@ -13,7 +13,7 @@ from benchmarks.evaluation.result import Value
 from benchmarks.evaluation.xtc.shared import SharedHost, Turn, shared_host
 from benchmarks.evaluation.xtc.stage import DEAD_BEAT, NONE, OURS, Window
 
-RATIOS: Final = {f"{flows} flows to 1": flows for flows in (2, 8)}
+RATIOS: Final = {"8 flows to 1": 8}
 FIRST_PORT: Final = 5001
 MIN_MAX: Final = "min-max ratio"
 AGGREGATE: Final = "aggregate, % of no control"

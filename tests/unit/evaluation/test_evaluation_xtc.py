@@ -7,7 +7,7 @@ import pytest
 from benchmarks.evaluation.calibration import PAPER_KPPS, Calibration, Equation
 from benchmarks.evaluation.plan import Cell, Run
 from benchmarks.evaluation.result import Value
-from benchmarks.evaluation.xtc import actuators, fairness, hold, six
+from benchmarks.evaluation.xtc import actuators, fairness, hold, hops, six
 from benchmarks.evaluation.xtc.shared import Turn
 from benchmarks.evaluation.xtc.stage import (
     DEAD_BEAT,
@@ -20,6 +20,7 @@ from benchmarks.evaluation.xtc.stage import (
 )
 from lab.programs.processes import Place
 from lab.routers.router import Router, Surroundings
+from lab.traffic.counts import Pinged
 
 MAP = ((5.0, 16e3), (20.0, 64e3), (50.0, 98e3))
 HERE = Calibration(250e3, MAP, Equation(0.0915, 63.0, 78.14, 1.39, 0.99))
@@ -112,3 +113,10 @@ def test_a_way_is_next_to_no_control_of_the_same_run() -> None:
     )
     fair = by_metric(list(fairness.values_of(OURS, "p", turn, free)))
     assert fair[fairness.MIN_MAX] == pytest.approx(30 / 66)
+
+
+def test_a_row_of_hosts_loses_what_was_not_answered() -> None:
+    first, last = Pinged(0, 100, 90, (), 0), Pinged(1, 200, 165, (2_000_000, 4_000_000), 0)
+    values = by_metric(list(hops.values_of(OURS, hops.point_of(3), (95.0, first, last), 100.0)))
+    assert values == pytest.approx({hops.LOSS: 25.0, hops.RTT: 3.0, hops.ERROR: 5.0})
+    assert [hops.point_of(hosts) for hosts in (1, 2)] == ["1 host", "2 hosts"]
