@@ -65,10 +65,14 @@ def plan(experiments: Sequence[Experiment], *, quick: bool) -> str:
 
 
 def forget(experiments: Sequence[Experiment], raw: Path) -> None:
-    """Remove the raw values of experiments, and the calibration."""
+    """Remove the raw values of experiments; the calibration only with all of them.
+
+    Values of experiments that remain were measured with it.
+    """
     for one in experiments:
         shutil.rmtree(raw / one.name, ignore_errors=True)
-    (raw / "calibration.json").unlink(missing_ok=True)
+    if tuple(experiments) == EXPERIMENTS:
+        (raw / "calibration.json").unlink(missing_ok=True)
 
 
 def calibrated(raw: Path, *, quick: bool) -> Calibration:
@@ -94,9 +98,7 @@ def incomplete(raw: Path, *, quick: bool) -> dict[str, str]:
 
 def evaluate(raw: Path, *, quick: bool) -> Evaluation:
     """Return the evaluation of the raw values that there are."""
-    found = {
-        one.name: list(results(one, read_all(raw, one.runs(quick=quick)))) for one in EXPERIMENTS
-    }
+    found = {one.name: results(one, read_all(raw, one.runs(quick=quick))) for one in EXPERIMENTS}
     return Evaluation(
         machine=this_machine(),
         quick=quick,

@@ -25,7 +25,7 @@ def section(experiment: Experiment, results: Sequence[Result]) -> str:
     title = f"<h3>{escape(experiment.title)}</h3><p>{escape(experiment.figures)}</p>"
     if not results:
         return f"{title}<p>Not measured.</p>"
-    return f"{title}{svg(results)}{table(results)}"
+    return f"{title}{svg(results)}<details><summary>All values</summary>{table(results)}</details>"
 
 
 def table(results: Sequence[Result]) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.evaluation.calibration import Calibration
-from benchmarks.evaluation.result import Direction, Value
+from benchmarks.evaluation.result import Direction, Result, Value
 
 REPETITIONS: Final = 5
 QUICK_REPETITIONS: Final = 1
@@ -61,6 +61,12 @@ Bench = Callable[[Calibration | None, bool], AbstractContextManager[Measure]]
 """Opens what the runs of an experiment share; the flag asks for the shortest runs."""
 
 
+def nothing(results: Sequence[Result]) -> Iterable[Result]:
+    """Return no further results."""
+    del results
+    return ()
+
+
 @dataclass(frozen=True)
 class Experiment:
     """One experiment of a paper."""
@@ -78,6 +84,8 @@ class Experiment:
     """The paper's values by way, point and metric."""
     calibrated: bool = False
     """Whether it needs the calibration of this machine."""
+    derive: Callable[[Sequence[Result]], Iterable[Result]] = nothing
+    """Returns more results that follow from those of its runs; none by default."""
     repetitions: int = REPETITIONS
     """Of the whole run; 1 for a simulation, which always gives the same."""
 

@@ -54,8 +54,14 @@ def read_all(folder: Path, runs: Iterable[Run]) -> list[Raw]:
     return [raw for run in runs if (raw := read(folder, run)) is not None]
 
 
-def results(experiment: Experiment, raws: Sequence[Raw]) -> Iterator[Result]:
-    """Yield the results of an experiment's runs, in the order of the first repetition."""
+def results(experiment: Experiment, raws: Sequence[Raw]) -> list[Result]:
+    """Return the results of an experiment's runs, and those that follow from them."""
+    found = list(_means(experiment, raws))
+    return [*found, *experiment.derive(found)]
+
+
+def _means(experiment: Experiment, raws: Sequence[Raw]) -> Iterator[Result]:
+    """Yield the means of repetitions, in the order of the first repetition."""
     values = [value for raw in raws for value in raw.values]
     groups: dict[tuple[str, str, str], list[float]] = {}
     for value in values:

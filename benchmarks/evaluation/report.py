@@ -65,7 +65,7 @@ def _head(evaluation: Evaluation) -> str:
     calibration = evaluation.calibration
     if calibration is not None:
         eq = calibration.equation
-        facts["scale of rates"] = f"{calibration.scale:.3f} packets/s for each of the XTC paper"
+        facts["scale of rates"] = f"{calibration.scale:.3f} packets/s here for each of XTC's paper"
         facts["Eq. 1 of this machine"] = (
             f"a = {eq.a:.4f}, b = {eq.b:.2f} kp/s per decade, R² = {eq.r_squared:.3f}"
         )

@@ -13,7 +13,8 @@ from typing import Final
 
 from benchmarks.evaluation.calibration import PAPER_KPPS, Calibration
 from benchmarks.evaluation.plan import Cell, Experiment, Measure, Metric, Run
-from benchmarks.evaluation.result import Value
+from benchmarks.evaluation.result import Result, Value
+from benchmarks.evaluation.xtc.operating_range import SMALLEST, ranges
 from benchmarks.evaluation.xtc.stage import (
     CONTROLLED,
     DEAD_BEAT,
@@ -41,6 +42,7 @@ METRICS: Final = (
     Metric(RMSE, "lower"),
     Metric(LOSS, "lower"),
     Metric(RTT, "lower"),
+    Metric(SMALLEST, "lower"),
 )
 WINDOW: Final = Window(6, 7)
 QUICK_WINDOW: Final = Window(4, 4)
@@ -144,6 +146,21 @@ def measured(
         yield Value(run.cell.way, run.cell.point, metric, value)
 
 
+def derived(results: Sequence[Result]) -> Iterator[Result]:
+    """Yield the operating ranges."""
+    errors = []
+    for one in results:
+        point = POINTS[one.experiment.partition(": ")[2]]
+        if one.metric == ERROR and point.setpoint is not None and point.traffic != THIEF:
+            errors.append((point.traffic, point.setpoint, one))
+    numbers = {
+        (way, traffic): RANGE.get(way, RANGE[DEAD_BEAT])[traffic]
+        for way in (PI, DEAD_BEAT, OURS)
+        for traffic in (UDP, TCP)
+    }
+    yield from ranges(errors, numbers)
+
+
 def load_of(point: Point, calibration: Calibration) -> Load:
     """Return what is sent at a point."""
     if point.traffic == TCP:
@@ -182,4 +199,5 @@ EXPERIMENT: Final = Experiment(
     bench=bench,
     published=published(),
     calibrated=True,
+    derive=derived,
 )

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.evaluation.__main__ import options, plan, raw_folder
+from benchmarks.evaluation.__main__ import forget, options, plan, raw_folder
 from benchmarks.evaluation.catalogue import EXPERIMENTS, chosen
 from benchmarks.evaluation.plan import (
     QUICK_S,
@@ -114,3 +114,15 @@ def test_no_time_is_left_at_the_end(seconds: list[float], slower: float) -> None
 
 def test_a_duration_is_shown_as_a_clock_does() -> None:
     assert clock(3725.4) == "1:02:05"
+
+
+def test_only_a_whole_evaluation_forgets_the_calibration(tmp_path: Path) -> None:
+    known = tmp_path / "calibration.json"
+    known.write_text("{}")
+    for one in EXPERIMENTS[:2]:
+        (tmp_path / one.name).mkdir()
+    forget(EXPERIMENTS[:1], tmp_path)
+    assert known.exists()
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == [EXPERIMENTS[1].name]
+    forget(EXPERIMENTS, tmp_path)
+    assert not list(tmp_path.iterdir())
