@@ -6,7 +6,7 @@ BIN := .venv/bin
 # Tests start hundreds of processes, each of which would compile the packages again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-xco demo-gcc core shield prepared packages guests check test test-xen test-kernels test-zovn lint format coverage mutants bench bench-quick bench-xco evaluation deb man notebooks lock clean
+.PHONY: demo demo-xco demo-gcc demo-zovn core shield prepared packages guests check test test-xen test-kernels test-zovn lint format coverage mutants bench bench-quick bench-xco evaluation deb man notebooks lock clean
 
 demo: .venv/.demo shield
 	$(BIN)/python -m benchmarks.demo.xtc
@@ -19,6 +19,10 @@ demo-xco: .venv/.demo core
 # A minute, as root: a TCP flow beside UDP floods, without control, by rates and by marks.
 demo-gcc: .venv/.demo core
 	$(BIN)/python -m benchmarks.demo.gcc
+
+# A minute, as root, on Linux 6.16: 32 workers answer one aggregator, through a lossy and a lossless switch.
+demo-zovn: .venv/.demo core
+	$(BIN)/python -m benchmarks.demo.zovn
 
 # The compiled parts of xco and zovn, if there is a compiler; else it reports what is missing.
 core:
@@ -102,11 +106,13 @@ mutants: .venv/.ready
 # Five hours, as root on an otherwise idle machine: simulations and real packets. RESUME=1 goes on.
 bench: .venv/.ready core shield
 	sh scripts/setup-libvirt.sh
+	sh scripts/setup-zovn-bench.sh
 	$(BIN)/python -m benchmarks.all $(if $(RESUME),--resume)
 
 # Every benchmark at its shortest: shows that all of them run, and measures nothing.
 bench-quick: .venv/.ready core shield
 	sh scripts/setup-libvirt.sh
+	sh scripts/setup-zovn-bench.sh
 	$(BIN)/python -m benchmarks.all --quick $(if $(RESUME),--resume)
 
 bench-xco: .venv/.ready core

@@ -109,8 +109,22 @@ BENCHMARKS: Final = (
         )
     ),
     Benchmark("zovn.step", "--seconds 0.05 --repetitions 1"),
+    Benchmark("zovn.offloads", "--seconds 0.05 --repetitions 1"),
+    Benchmark("zovn.speed", "--quick"),
+    Benchmark("zovn.overload", "--quick"),
+    Benchmark("zovn.receivers", "--quick", judges=True),
+    Benchmark("zovn.ports", "--quick"),
+    Benchmark("zovn.idle", "--quick", judges=True),
+    Benchmark("zovn.latency", "--quick"),
     Benchmark("zovn.partition_aggregate", "--quick"),
     Benchmark("zovn.partition_aggregate", "--quick --tiers 3", "--tiers 3 --queries 200"),
+    Benchmark(
+        "zovn.partition_aggregate",
+        "--quick --tail-probes no",
+        "--tail-probes no --workers 32 --sizes 6KB,12KB,24KB,48KB",
+    ),
+    Benchmark("zovn.overlay", "--quick"),
+    Benchmark("zovn.overlay", "--quick --udp 0.3", "--udp 0.3 --background shared own"),
 )
 
 

@@ -1,1 +1,1 @@
-"""The demos: `make demo`, `make demo-xco` and `make demo-gcc`."""
+"""The demos: `make demo`, `make demo-xco`, `make demo-gcc` and `make demo-zovn`."""

@@ -15,7 +15,9 @@ from xco.controller.config import ControllerTable
 from xco.coordinator.config import CoordinatorTable
 from xco.ports.config import AgentTable
 from xco.ports.port_tables import TABLES as READERS
-from zovn.switch.config import ClassTable, PortTable, SwitchTable
+from zovn.switch.config import ClassTable, SwitchTable
+from zovn.switch.port_table import PortTable
+from zovn.switch.wire_table import WireTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,7 @@ ZOVN: Final = Settings(
         "[switch]": SwitchTable,
         "[switch.classes.N]": ClassTable,
         "[[switch.port]]": PortTable,
+        "[switch.port.wire]": WireTable,
     },
 )
 

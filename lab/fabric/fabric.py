@@ -182,6 +182,11 @@ class Fabric(Conditions):
         """Return the tail loss probes of hosts (TcpExtTCPLossProbes); None means all senders."""
         return self._extended("TCPLossProbes", hosts)
 
+    def repeated(self, hosts: Iterable[FabricHost] | None = None) -> int:
+        """Return what hosts sent again though it had arrived (D-SACK); None means all senders."""
+        names = ("TCPDSACKRecv", "TCPDSACKOfoRecv")
+        return sum(self._extended(name, hosts) for name in names)
+
     def retransmitted(self, hosts: Iterable[FabricHost] | None = None) -> int:
         """Return the TCP segments that hosts have sent again; None means all senders."""
         chosen = self.senders if hosts is None else hosts

@@ -95,6 +95,7 @@ void serve_reads(const struct options *options) {
     struct server *server = allocate(1, sizeof *server);
     server->polls[0] = (struct pollfd){.fd = STDIN_FILENO, .events = POLLIN};
     int listener = tcp_listen(option_end(options, "--bind", "0.0.0.0"));
+    set_congestion(listener, option_text(options, "--congestion", "cubic"));
     server->polls[1] = (struct pollfd){.fd = listener, .events = POLLIN};
     say_ready();
     do {

@@ -119,8 +119,19 @@ def send_background(
 class Tiers:
     """Running workers, and mid-level aggregators if there are three tiers, as a context manager."""
 
-    def __init__(self, workers: Sequence[Member], middles: Sequence[Member] = ()) -> None:
+    def __init__(
+        self,
+        workers: Sequence[Member],
+        middles: Sequence[Member] = (),
+        *,
+        congestion: str | None = None,
+    ) -> None:
         """Start them; each mid-level aggregator has an equal part of the workers.
+
+        Args:
+            workers: those that answer.
+            middles: those that ask them, if there are three tiers.
+            congestion: congestion control (tcp(7)) of the workers; None means CUBIC.
 
         Raises:
             BadRequestError: the workers cannot be divided equally.
@@ -133,7 +144,7 @@ class Tiers:
         """Whom the aggregator at the top asks, on ``port``."""
         with ExitStack() as stack:
             for worker in workers:
-                stack.enter_context(roles.serve_reads(worker.place))
+                stack.enter_context(roles.serve_reads(worker.place, congestion=congestion))
             for number, middle in enumerate(middles):
                 mine = [worker.address for worker in workers[number :: len(middles)]]
                 stack.enter_context(aggregate_middle(middle.place, mine))

@@ -32,9 +32,20 @@ DATAGRAM_BYTES: Final = 1_472
 """A message that fills one packet."""
 
 
-def serve_reads(place: Place, *, port: int = READ_PORT) -> Traffic[Served]:
-    """Start a server that answers the reads of ``read_blocks``."""
-    return Traffic(Served, place, "read-server", port=port)
+def serve_reads(
+    place: Place, *, congestion: str | None = None, port: int = READ_PORT
+) -> Traffic[Served]:
+    """Start a server that answers the reads of ``read_blocks``.
+
+    Args:
+        place: where it runs.
+        congestion: congestion control (tcp(7)) of its answers; None means CUBIC.
+        port: where it listens.
+
+    Raises:
+        ProgramError: the kernel lacks the congestion control.
+    """
+    return Traffic(Served, place, "read-server", congestion=congestion, port=port)
 
 
 def read_blocks(

@@ -31,7 +31,6 @@ static void write_source(void *role) {
 
 /* Return a connection with the pacing and congestion control of the options. */
 static int connect_one(const struct options *options) {
-    const char *congestion = option_text(options, "--congestion", "cubic");
     uint64_t bytes_per_s = option_number(options, "--rate", 0) / 8;
     int fd =
         tcp_connect(option_end(options, "--bind", "0.0.0.0"), option_end(options, "--to", NULL));
@@ -39,10 +38,7 @@ static int connect_one(const struct options *options) {
         setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &bytes_per_s, sizeof bytes_per_s) != 0) {
         fail("--rate");
     }
-    if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion, (socklen_t)strlen(congestion)) !=
-        0) {
-        fail("--congestion %s", congestion);
-    }
+    set_congestion(fd, option_text(options, "--congestion", "cubic"));
     return fd;
 }
 

@@ -16,6 +16,7 @@ import pytest
 from support.waiting import PATIENCE_S, eventually
 from zovn_rig import CORE, build
 
+from lab.system import namespaces
 from zovn.errors import SwitchAway
 from zovn.switch import control
 from zovn.switch.config import SwitchConfig, checked
@@ -49,8 +50,10 @@ class RunningSwitch:
         self.folder = folder
         names = settings.pop("names", "abc")
         each = settings.pop("each", [{}] * len(names))
+        netns = settings.pop("netns", "")
+        self.enter = ["nsenter", f"--net={namespaces.path(netns)}"] if netns else []
         ports = [
-            {"name": name, "socket": self.socket(name)} | more
+            {"name": name} | ({} if "interface" in more else {"socket": self.socket(name)}) | more
             for name, more in zip(names, each, strict=True)
         ]
         self.table = {"control": str(folder / "control.sock"), "port": ports} | settings
@@ -68,7 +71,7 @@ class RunningSwitch:
         settings.write_text(_toml(self.table))
         with self.log.open("ab") as log:
             command = [sys.executable, "-m", "zovn", "switch", "run", str(settings)]
-            self.process = subprocess.Popen(command, stdout=log, stderr=log)
+            self.process = subprocess.Popen([*self.enter, *command], stdout=log, stderr=log)
         eventually(self._answers, state=self.log.read_text)
 
     def _answers(self) -> bool:
@@ -192,8 +195,14 @@ def _toml(table: Mapping[str, Any]) -> str:
     for number, one in table.get("classes", {}).items():
         lines += [f"[switch.classes.{number}]", *(f"{key} = {one[key]}" for key in one)]
     for port in table["port"]:
-        lines += ["[[switch.port]]", *(f"{key} = {json.dumps(port[key])}" for key in port)]
+        lines += ["[[switch.port]]", *_pairs(port)]
+        for key, inner in port.items():
+            lines += [f"[switch.port.{key}]", *_pairs(inner)] if isinstance(inner, dict) else []
     return "\n".join(lines) + "\n"
+
+
+def _pairs(table: Mapping[str, Any]) -> list[str]:
+    return [f"{key} = {json.dumps(one)}" for key, one in table.items() if not isinstance(one, dict)]
 
 
 def _plain(value: object) -> bool:

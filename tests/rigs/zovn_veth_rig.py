@@ -19,6 +19,7 @@ from rigs.zovn_rig import CORE, build
 from support.waiting import eventually
 
 from lab.system import namespaces
+from xtc.kernel import offload
 
 PREFIX: Final = f"zv{os.getpid()}"
 HOST: Final = f"{PREFIX}-host"
@@ -297,3 +298,10 @@ def write_inside(number: int, name: str, value: int) -> None:
     """Write a setting of the container's end of its veth (sysfs)."""
     file = Path("/sys/class/net/e0", name)
     run("ip", "netns", "exec", container(number), "sh", "-c", f"echo {value} > {file}")
+
+
+def state_of_host(number: int) -> tuple[object, ...]:
+    """Return what a port may change of the host's end."""
+    name = port(number)
+    offloads = namespaces.inside(HOST, lambda: (offload.gro(name), offload.tso(name)))
+    return qdisc(HOST, name)["kind"], "xdp" in link(HOST, name), *offloads

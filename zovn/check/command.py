@@ -15,6 +15,7 @@ from zovn.check.facts import Facts, Interface
 from zovn.check.judge import Finding, judge, placed
 from zovn.check.queues import leaves, limit_of
 from zovn.check.read import read_facts
+from zovn.check.veths import probe_veths
 
 
 def check(
@@ -28,14 +29,17 @@ def check(
 ) -> None:
     """Report where packets can be lost at this end; exit code 1 if they can.
 
-    Run it in a guest or container, or from the host with --netns. It changes nothing.
+    Run it in a guest or container, or from the host with --netns. It changes nothing. As root it
+    also tries, in a network namespace of its own, whether this kernel carries lossless veth ports.
     """
     facts = read_facts(netns)
+    veths = probe_veths()
     findings = [placed(finding, netns) for finding in judge(facts, sockets)]
     if json:
-        print_json(_document(facts, findings, sockets))
+        print_json(_document(facts, findings, sockets) | {"veth": veths})
     else:
         _show(facts, findings, sockets)
+        say(f"\nports to containers (veth): {printable(veths.said)}")
     if any(finding.level == "loss" for finding in findings):
         raise typer.Exit(EXIT_FAILED)
 

@@ -7,19 +7,18 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from common.command import EXIT_FAILED
 from common.output import print_json
 from common.toml_tables import read_text
+from common.units import short_bit_rate
 from zovn.cli.command import CONTROL, Control, Json
 from zovn.cli.tables import peer, show, table_of
 from zovn.cli.top import top
 from zovn.switch import control, saved, shell
-from zovn.switch.config import (
-    DEFAULT_PATH,
-    checked,
-    load_config,
-    port_words,
-)
+from zovn.switch import release as undo
+from zovn.switch.config import DEFAULT_PATH, checked, interfaces_of, load_config
 from zovn.switch.control import PortReport
+from zovn.switch.port_table import port_words
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The switch of this host.")
 port_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Ports of a running one.")
@@ -60,6 +59,31 @@ def status(socket: Control = CONTROL, json: Json = False) -> None:
         show(_counted(report.ports))
 
 
+@app.command()
+def release(
+    interfaces: Annotated[
+        list[str] | None, typer.Argument(help="Interfaces [those of the settings].")
+    ] = None,
+    config: Annotated[
+        Path, typer.Option("--config", envvar="ZOVN_CONFIG", help="The settings.")
+    ] = DEFAULT_PATH,
+    json: Json = False,
+) -> None:
+    """Undo what a killed switch left at interfaces; exit code 1 if one is in use or missing.
+
+    Interfaces of the settings may be missing.
+    """
+    named = interfaces or interfaces_of(load_config(config))
+    done = undo.release(named)
+    if json:
+        print_json(done)
+    else:
+        for one in done:
+            typer.echo(f"{one.interface}: {one.problem or one.result}")
+    if any(one.result == "refused" or (interfaces and one.result == "missing") for one in done):
+        raise typer.Exit(EXIT_FAILED)
+
+
 @port_app.command("list")
 def list_ports(socket: Control = CONTROL, json: Json = False) -> None:
     """List the ports."""
@@ -73,8 +97,12 @@ def list_ports(socket: Control = CONTROL, json: Json = False) -> None:
 @port_app.command()
 def add(
     name: Name,
+    kind: Annotated[str, typer.Option(help="What it connects: vhost, veth or tap.")] = "vhost",
     path: Annotated[
         str | None, typer.Option("--socket", help="Socket of the port [/run/zovn/NAME.sock].")
+    ] = None,
+    interface: Annotated[
+        str | None, typer.Option(help="Host's end of a container's veth, or a TAP interface.")
     ] = None,
     group: Annotated[str | None, typer.Option(help="Group that may connect.")] = None,
     vlan: Annotated[int, typer.Option(help="VLAN of frames without a tag; 0: none.")] = 1,
@@ -91,6 +119,9 @@ def add(
     offloads: Annotated[
         bool, typer.Option("--offloads", help="Offer checksum and segmentation offloads.")
     ] = False,
+    rate: Annotated[
+        str | None, typer.Option(help="Rate of frames to the port, at most, e.g. 1Gbit/s.")
+    ] = None,
     save: Save = False,
     file: Saved = DEFAULT_PATH,
     socket: Control = CONTROL,
@@ -98,13 +129,16 @@ def add(
     """Add a port until the switch ends; with --save, it is there at the next start, too."""
     port = saved.given(
         name=name,
+        kind=kind,
         socket=path,
+        interface=interface,
         group=group,
         vlan=vlan,
         tagged=tuple(tagged or ()),
         addresses=tuple(address or ()),
         trust=trust,
         offloads=offloads,
+        rate=rate,
         **{"class": class_},
     )
     config = checked({"port": [port]}, "zovn switch port add")
@@ -130,21 +164,27 @@ def remove(
 
 
 def _listed(ports: Iterable[PortReport]) -> Table:
-    table = table_of(("port", "kind", "guest", "vlan", "tagged", "class", "socket"), 7)
+    table = table_of(("port", "kind", "peer", "vlan", "tagged", "class", "rate", "at"), 8)
     for port in ports:
         vlans = ",".join(port.tagged) or "-"
-        row = (str(port.vlan or "-"), vlans, str(port.class_), port.path)
-        table.add_row(port.name, port.kind, peer(port), *row)
+        row = (str(port.vlan or "-"), vlans, str(port.class_))
+        rate = short_bit_rate(port.rate) if port.rate else "-"
+        table.add_row(port.name, port.kind, peer(port), *row, rate, port.interface or port.path)
     return table
 
 
 def _counted(ports: Iterable[PortReport]) -> Table:
     shown = ("in", "out", "held", "parked", "waiting")
-    table = table_of(("port", "guest", *shown, "blocked ms", "stalls", "dropped"), 2)
+    table = table_of(("port", "peer", *shown, "blocked ms", "stalls", "dropped"), 2)
     for port in ports:
         counts = [str(port.counters[key]) for key in shown]
         blocked = str(port.counters["blocked_ns"] // 1_000_000)
-        dropped = ", ".join(f"{count} {key}" for key, count in port.drops.items() if count) or "0"
+        dropped = ", ".join(f"{count} {key}" for key, count in _losses(port) if count) or "0"
         stalls = str(port.counters["stalls"])
         table.add_row(port.name, peer(port), *counts, blocked, stalls, dropped)
     return table
+
+
+def _losses(port: PortReport) -> Iterable[tuple[str, int]]:
+    """Return what was dropped by reason, and what the kernel lost before it came to the switch."""
+    return *port.drops.items(), ("lost", port.lost or 0)

@@ -22,9 +22,9 @@ def show(table: Table) -> None:
 
 
 def peer(port: PortReport) -> str:
-    """Return in a word or two whether a guest is attached, and whether it takes frames."""
+    """Return in a word or two whether a peer is attached, and whether it takes frames."""
     if port.fault != "none":
         return f"stopped: {port.fault}"
     if port.stall:
         return "stalled"
-    return "attached" if port.attached else "-"
+    return port.state or ("attached" if port.attached else "-")

@@ -18,7 +18,7 @@ from zovn.cli.tables import peer, show, table_of
 from zovn.switch.control import status
 from zovn.switch.rates import PortRates, Rates, rates
 
-_HEADINGS = ("port", "guest", "in/s", "out/s", "in Mb/s", "out Mb/s", "held", "held/s", "blocked")
+_HEADINGS = ("port", "peer", "in/s", "out/s", "in Mb/s", "out Mb/s", "held", "held/s", "blocked")
 _STATE = ("name", "attached", "stall", "fault")
 
 

@@ -14,7 +14,7 @@ MOST_BYTES: Final = 65535 + 18
 MOST_REGIONS: Final = 64
 REASONS: Final = (
     *("congestion", "stalled", "malformed", "too_long", "no_destination", "reserved", "vlan"),
-    *("offload", "stopped", "removed"),
+    *("offload", "stopped", "removed", "no_location", "refused"),
 )
 """Why frames are dropped, in the order of enum zovn_reason."""
 FAULTS: Final = ("sound", "avail_jump", "head_range", "head_twice", "peer_gone")
@@ -63,8 +63,11 @@ class RawCounters(ctypes.Structure):
     _fields_: ClassVar = [
         *((name, _U64) for name in ("into", "in_bytes", "copies", "delivered", "held", "parked")),
         ("drops", _U64 * len(REASONS)),
-        *((name, _U64) for name in ("out", "out_bytes", "marked", "waiting", "waiting_bytes")),
+        *((name, _U64) for name in ("out", "out_bytes", "marked", "finished")),
+        *((name, _U64) for name in ("waiting", "waiting_bytes")),
         *((name, _U64) for name in ("blocked_ns", "longest_ns", "stalls", "moves", "not_learned")),
+        *((name, _U64) for name in ("beyond", "unsound", "overruns")),
+        *((name, _U64) for name in ("pauses_sent", "pauses", "paused_ns")),
     ]
 
 
@@ -153,8 +156,12 @@ _CALLS: Final[Mapping[str, tuple[object, Sequence[object]]]] = {
     "memory_port_offloads": (None, [_P, _U32, _U32]),
     "memory_port_send": (_BOOL, [_P, ctypes.c_char_p, _U32, ctypes.POINTER(RawOffload)]),
     "memory_port_receive": (_U32, [_P, _P, ctypes.POINTER(RawOffload)]),
+    "memory_port_shut": (None, [_P, _U32]),
     "memory_port_free_heads": (_U32, [_P]),
     "memory_port_notifications": (_U64, [_P]),
+    "rest_steps": (_U32, [_U32]),
+    "rest_ns": (_U64, [_U32, _U64, _U64]),
+    "veth_probe": (ctypes.c_int, [ctypes.c_char_p]),
     "ring_port_new": (_P, [ctypes.POINTER(RawRingSettings)]),
     "ring_port_ask": (None, [_P, _BOOL]),
     "ring_port_bad_buffers": (_U64, [_P]),

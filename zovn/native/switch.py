@@ -84,6 +84,7 @@ class Counters:
     out: int
     out_bytes: int
     marked: int
+    finished: int
     waiting: int
     waiting_bytes: int
     blocked_ns: int
@@ -91,6 +92,12 @@ class Counters:
     stalls: int
     moves: int
     not_learned: int
+    beyond: int
+    unsound: int
+    overruns: int
+    pauses_sent: int
+    pauses: int
+    paused_ns: int
 
     @property
     def balanced(self) -> bool:
@@ -142,6 +149,10 @@ class MemoryPort:
     def receive_all(self) -> list[bytes]:
         """Return all frames that are there."""
         return list(iter(self.receive, None))
+
+    def shut(self, classes: Iterable[int] = ()) -> None:
+        """Take no frames of these classes from now on; the others have room of their own."""
+        self.library.zovn_memory_port_shut(self.handle, sum(1 << one for one in set(classes)))
 
     @property
     def free_heads(self) -> int:

@@ -7,7 +7,7 @@ what the compiled program reads (zovn/core/program/config.h).
 import grp
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -17,44 +17,22 @@ from common.toml_explain import Words, choices_of, mistakes
 from common.toml_explain import plain as plain_problem
 from common.toml_tables import parse_tables, read_text
 from common.units import parse_duration
+from zovn.switch.port_table import (
+    PORT_FORMS,
+    Class,
+    PortTable,
+    SocketPath,
+    check_port,
+    place_of,
+    port_words,
+)
 
 DEFAULT_PATH: Final = Path("/etc/xtc/zovn.toml")
 DEFAULT_CONTROL: Final = "/run/zovn/control.sock"
 MOST_PORTS: Final = 72
 _TABLE: Final = "switch"
-_MOST_PATH: Final = 107
-"""Bytes of the address of a Unix socket."""
-_STATION: Final = r"^[0-9a-fA-F][02468aceACE](:[0-9a-fA-F]{2}){5}\Z"
 
-SocketPath = Annotated[str, msgspec.Meta(pattern=r"^/[^\s]*\Z", max_length=_MOST_PATH)]
-Class = Annotated[int, msgspec.Meta(ge=0, le=7)]
 Bytes = Annotated[int, msgspec.Meta(ge=0, le=2**40)]
-
-
-class PortTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One ``[[switch.port]]``."""
-
-    name: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9._-]{1,32}\Z")]
-    kind: Literal["vhost"] = "vhost"
-    socket: SocketPath | None = None
-    """Where the guest's front end connects; default: /run/zovn/NAME.sock."""
-    group: str | None = None
-    """Group that may connect, besides the user that runs the switch."""
-    vlan: Annotated[int, msgspec.Meta(ge=0, le=4094)] = 1
-    """VLAN of frames without a tag; 0: a trunk that has none."""
-    tagged: tuple[Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,4}(-[0-9]{1,4})?\Z")], ...] = ()
-    """VLANs of frames with a tag; with any, the port is a trunk."""
-    addresses: Annotated[
-        tuple[Annotated[str, msgspec.Meta(pattern=_STATION)], ...], msgspec.Meta(max_length=16)
-    ] = ()
-    """Static addresses in the VLAN of frames without a tag; no other port can take them."""
-    class_: Class = msgspec.field(default=0, name="class")
-    """Class of frames that no mark classifies."""
-    trust: Literal["nothing", "priority", "dscp"] = "nothing"
-    """Which mark of a frame gives its class: none, the VLAN priority, or the DSCP."""
-    offloads: bool = False
-    """Offer checksum and TCP segmentation offloads. A frame that uses one is dropped if its
-    receiver does not have the same: set it on all ports or none."""
 
 
 class ClassTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -92,16 +70,12 @@ class SwitchTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 _FORMS: Final[Mapping[str, str]] = {
+    **PORT_FORMS,
     "switch": "a table: [switch]",
     "port": f"tables: [[switch.port]], at most {MOST_PORTS}",
-    "name": "1 to 32 letters, digits, dots, dashes and underscores",
-    "socket": f"a path from / on without spaces, of at most {_MOST_PATH} characters",
-    "control": f"a path from / on without spaces, of at most {_MOST_PATH} characters",
-    "vlan": "a VLAN from 1 to 4094, or 0 for a trunk without one",
-    "tagged": 'a list of VLANs, such as ["10", "20-29"]',
+    "control": PORT_FORMS["socket"],
     "addresses": 'in a port: a list of up to 16 addresses such as ["02:00:00:00:00:01"]; in '
     "[switch]: a number from 1 to 65536",
-    "class": "a class from 0 to 7",
     "classes": "tables by class from 0 to 7, such as [switch.classes.3]",
     "priorities": "classes by VLAN priority from 0 to 7, such as 5 = 3",
     "dscp": "classes by DSCP from 0 to 63, such as 46 = 5",
@@ -173,10 +147,9 @@ def checked(raw: Any, file: str = "configuration") -> SwitchConfig:
     noted = Mistakes()
     for number, port in enumerate(table.port):
         with noted.noted():
-            _check_port(port, f"{_TABLE}.port[{number}]", file)
-    for key, default in (("name", None), ("socket", socket_of)):
-        with noted.noted():
-            _check_unique(table, key, default, file)
+            check_port(port, f"{_TABLE}.port[{number}]", file)
+    with noted.noted():
+        _check_unique(table, file)
     noted.check()
     groups = filter(None, [table.control_group, *(port.group for port in table.port)])
     return SwitchConfig(
@@ -187,38 +160,14 @@ def checked(raw: Any, file: str = "configuration") -> SwitchConfig:
     )
 
 
-def socket_of(port: PortTable) -> str:
-    """Return the path of a port's socket."""
-    return port.socket or f"/run/zovn/{port.name}.sock"
-
-
-def _check_port(port: PortTable, where: str, file: str) -> None:
-    if not port.vlan and not port.tagged:
-        fix = "write a VLAN from 1 to 4094, or the VLANs of a trunk as `tagged`"
-        raise ConfigError(f"{where}.vlan", "a port that is no trunk needs one", fix, at=file)
-    if port.addresses and not port.vlan:
-        fix = "write the `vlan` of frames without a tag, or remove the addresses"
-        raise ConfigError(f"{where}.addresses", "the trunk has no such VLAN", fix, at=file)
-    for text in port.tagged:
-        first, last = _range(text)
-        if not 1 <= first <= last <= 4094:
-            fix = f"write {_FORMS['tagged']}"
-            raise ConfigError(f"{where}.tagged", f"{text!r} are no VLANs", fix, at=file)
-
-
-def _range(text: str) -> tuple[int, int]:
-    first, _, last = text.partition("-")
-    return int(first), int(last or first)
-
-
-def _check_unique(table: SwitchTable, key: str, value: Any, file: str) -> None:
+def _check_unique(table: SwitchTable, file: str) -> None:
     seen: dict[str, int] = {}
     for number, port in enumerate(table.port):
-        one = value(port) if value else port.name
-        if one in seen:
-            where = f"{_TABLE}.port[{number}].{key}"
-            raise ConfigError(where, f"{one!r} is that of port {seen[one]}", "change one", at=file)
-        seen[one] = number
+        for key, one in (("name", port.name), place_of(port)):
+            if (first := seen.setdefault(f"{key} {one}", number)) != number:
+                where = f"{_TABLE}.port[{number}].{key}"
+                problem = f"{one!r} is that of port {first}"
+                raise ConfigError(where, problem, "change one", at=file)
 
 
 def _duration(text: str, key: str, file: str) -> int:
@@ -238,6 +187,11 @@ def _group(name: str, file: str) -> int:
     except KeyError:
         fix = "name a group of this machine, such as libvirt-qemu"
         raise ConfigError(f"{_TABLE}", f"there is no group {name!r}", fix, at=file) from None
+
+
+def interfaces_of(config: SwitchConfig) -> list[str]:
+    """Return the interfaces that the switch changes, and restores."""
+    return [port.interface for port in config.table.port if port.interface and port.kind == "veth"]
 
 
 def plain(config: SwitchConfig) -> str:
@@ -262,22 +216,3 @@ def _lines(config: SwitchConfig) -> Iterator[str]:
         yield f"dscp {point} {class_}"
     for port in table.port:
         yield f"port {port_words(port, config.groups)}"
-
-
-def port_words(port: PortTable, groups: Mapping[str, int]) -> str:
-    """Return a port as the compiled program reads it (zovn/core/program/port_words.h)."""
-    words = [
-        f"name={port.name}",
-        f"kind={port.kind}",
-        f"path={socket_of(port)}",
-        f"vlan={port.vlan}",
-        f"class={port.class_}",
-        f"trust={port.trust}",
-        f"offloads={int(port.offloads)}",
-        *(f"address={one}" for one in port.addresses),
-    ]
-    if port.tagged:
-        words.append(f"tagged={','.join(port.tagged)}")
-    if port.group:
-        words.append(f"group={groups[port.group]}")
-    return " ".join(words)

@@ -20,9 +20,11 @@ class PortReport(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     kind: str
-    path: str
+    path: str = ""
+    """Of its socket; empty: it has an interface."""
+    interface: str = ""
     attached: bool
-    """Whether a guest is."""
+    """Whether a peer is."""
     attachments: int
     """How many times one was attached since the port was added."""
     vlan: int
@@ -32,6 +34,12 @@ class PortReport(msgspec.Struct, frozen=True, kw_only=True):
     class_: int = msgspec.field(name="class")
     trust: str
     offloads: bool
+    rate: int = 0
+    """Bits of frames to it per second, at most; 0: no limit."""
+    state: str = ""
+    """Of a veth: `missing`, `silent`, `first`, `runs` or `gone`; of a TAP: `lossy` or `gone`."""
+    lost: int | None = None
+    """Frames from an interface that the kernel lost before they came to the switch."""
     stall: bool = False
     """Whether it takes nothing now, and its frames are dropped."""
     fault: str = "none"

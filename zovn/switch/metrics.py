@@ -42,6 +42,9 @@ COUNTED: Final = {
     "out": Counted("out_frames", "Frames to the port"),
     "out_bytes": Counted("out_bytes", "Bytes to the port"),
     "marked": Counted("marked_frames", "Frames to the port that were marked (ECN)"),
+    "finished": Counted(
+        "finished_frames", "Frames to the port with checksums or headers that the switch made"
+    ),
     "waiting": Counted("waiting_frames", "Frames that wait for the port", now=True),
     "waiting_bytes": Counted("waiting_bytes", "Bytes that wait for the port", now=True),
     "blocked_ns": Counted(
@@ -53,6 +56,13 @@ COUNTED: Final = {
     "stalls": Counted("stalls", "Times that the port took nothing for longer than `stall`"),
     "moves": Counted("moves", "Addresses that moved to the port"),
     "not_learned": Counted("not_learned_frames", "Frames with an address beyond its limit"),
+    "beyond": Counted("beyond_frames", "Frames from a wire beyond the buffer of their class"),
+    "unsound": Counted("unsound_frames", "Frames from a wire that are not sound"),
+    "pauses_sent": Counted("pfc_sent_frames", "PFC frames to the peer of a wire"),
+    "pauses": Counted("pfc_received_frames", "PFC frames from the peer of a wire"),
+    "paused_ns": Counted(
+        "paused_seconds", "Time in which the peer of a wire paused a class", unit=_SECOND
+    ),
 }
 """Metrics by the names that the program gives its counters (zovn/core/program/report.c)."""
 
@@ -92,13 +102,18 @@ def _states(ports: Iterable[PortReport]) -> Iterator[Metric]:
     fault = GaugeMetricFamily(
         "zovn_port_fault", "1 for the fault that stopped the port", labels=[*_PORT, "fault"]
     )
+    lost = CounterMetricFamily(
+        "zovn_port_lost_frames", "Frames that the kernel lost before the switch", labels=_PORT
+    )
     for port in ports:
+        if port.lost is not None:
+            lost.add_metric([port.name], port.lost)
         attached.add_metric([port.name], port.attached)
         attachments.add_metric([port.name], port.attachments)
         stalled.add_metric([port.name], port.stall)
         if port.fault != "none":
             fault.add_metric([port.name, port.fault], 1)
-    yield from (attached, attachments, stalled, fault)
+    yield from (attached, attachments, stalled, fault, lost)
 
 
 def _counters(ports: Iterable[PortReport], key: str, one: Counted) -> Metric:

@@ -16,7 +16,8 @@ import msgspec
 from common.durable import replace_file
 from common.errors import ConfigError
 from common.toml_tables import parse_tables
-from zovn.switch.config import PortTable, checked
+from zovn.switch.config import checked
+from zovn.switch.port_table import PortTable
 
 Port = Mapping[str, Any]
 """A table `[[switch.port]]`, with the names of the file."""

@@ -13,7 +13,7 @@ import pytest
 from zovn_switch_rig import RunningSwitch, build_guest, running_switch
 
 from zovn.core_files import program
-from zovn.errors import SwitchAway
+from zovn.errors import SwitchAway, SwitchError
 from zovn.switch import control
 
 
@@ -32,13 +32,15 @@ def zovn(*words: str, switch: RunningSwitch | None = None) -> "subprocess.Comple
 
 def test_ports_are_added_listed_and_removed(switch: RunningSwitch) -> None:
     options = ("--socket", switch.socket("vm"), "--vlan", "0", "--tagged", "7", "--tagged", "10-12")
-    assert zovn("port", "add", "vm", *options, "--class", "3", switch=switch).returncode == 0
+    options += ("--class", "3", "--rate", "2Gbit/s")
+    assert zovn("port", "add", "vm", *options, switch=switch).returncode == 0
     listed = zovn("port", "list", switch=switch).stdout.splitlines()
-    assert listed[0].split() == ["port", "kind", "guest", "vlan", "tagged", "class", "socket"]
-    vm = ["vm", "vhost", "-", "-", "7,10-12", "3", switch.socket("vm")]
+    assert listed[0].split() == [*("port", "kind", "peer", "vlan", "tagged", "class", "rate", "at")]
+    vm = ["vm", "vhost", "-", "-", "7,10-12", "3", "2Gb/s", switch.socket("vm")]
     assert listed[3].split() == vm
     (_, _, found) = json.loads(zovn("port", "list", "--json", switch=switch).stdout)
     assert (found["name"], found["tagged"], found["class"]) == ("vm", ["7", "10-12"], 3)
+    assert (found["rate"], found["interface"], found["lost"]) == (2_000_000_000, "", None)
     assert zovn("port", "remove", "vm", switch=switch).returncode == 0
     whole = ("port", "add", "vm", "--socket", switch.socket("vm"), "--tagged", "1-4094")
     assert zovn(*whole, switch=switch).returncode == 0
@@ -111,7 +113,7 @@ def test_the_state_is_shown(switch: RunningSwitch) -> None:
 def test_rates_are_shown_once_and_as_json(switch: RunningSwitch) -> None:
     once = ("top", "--once", "--every", "0.2")
     heading, *rows = zovn(*once, switch=switch).stdout.splitlines()
-    assert heading.split()[:4] == ["port", "guest", "in/s", "out/s"]
+    assert heading.split()[:4] == ["port", "peer", "in/s", "out/s"]
     assert [row.split()[0] for row in rows] == ["a", "b"]
     (line,) = zovn(*once, "--json", switch=switch).stdout.splitlines()
     found = json.loads(line)
@@ -131,6 +133,25 @@ def test_what_the_switch_refuses_is_a_failure(switch: RunningSwitch) -> None:
     done = zovn("port", "remove", "x", switch=switch)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "zovn: x: there is no such port\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("kind=veth path=/x", "a port of kind veth needs interface, and no path"),
+        ("kind=veth interface=p path=/x", "a port of kind veth needs interface, and no path"),
+        ("kind=veth interface=p offloads=1", "a port of kind veth has neither offloads nor group"),
+        ("kind=vhost interface=p", "a port of kind vhost needs path, and no interface"),
+        ("kind=veth interface=0123456789abcdef", "interface: write the name of an interface"),
+        ("kind=vhost path=/x rate=x", "rate: write bits per second"),
+        ("kind=vhost path=/x rate=1", "rate: from 1 Mb/s to 1 Tb/s"),
+    ],
+)
+def test_the_program_checks_the_words_of_a_port(
+    switch: RunningSwitch, words: str, said: str
+) -> None:
+    with pytest.raises(SwitchError, match=said):
+        control.add(switch.config.control, f"name=x {words}")
 
 
 def test_a_mistake_is_wrong_usage(switch: RunningSwitch) -> None:
@@ -188,4 +209,5 @@ def test_the_program_checks_its_plain_configuration(
 def test_wrong_usage_of_the_program_is_said(switch: RunningSwitch) -> None:
     del switch
     done = subprocess.run([program(), "--help"], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (2, "usage: zovn-switch CONFIGURATION\n")
+    usage = "usage: zovn-switch CONFIGURATION | --release INTERFACE...\n"
+    assert (done.returncode, done.stderr) == (2, usage)

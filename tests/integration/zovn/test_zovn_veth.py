@@ -28,13 +28,13 @@ from rigs.zovn_veth_rig import (
     set_offload,
     set_receive_queues,
     sink,
+    state_of_host,
     switch,
     write_inside,
 )
 from support.waiting import eventually
 
 from lab.system import namespaces
-from xtc.kernel import offload
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(60)]
 STOP_S = 1.0
@@ -115,13 +115,6 @@ def test_two_senders_overload_a_slow_receiver(lossy: bool) -> None:
         assert (dropped > 0) == lossy
         if not lossy:
             check_counters(counters)
-
-
-def state_of_host(number: int) -> tuple[object, ...]:
-    """Return what a port may change of the host's end."""
-    name = port(number)
-    offloads = namespaces.inside(HOST, lambda: (offload.gro(name), offload.tso(name)))
-    return qdisc(HOST, name)["kind"], "xdp" in link(HOST, name), *offloads
 
 
 def reaches_the_host(number: int) -> bool:

@@ -173,10 +173,10 @@ def test_bad_commands_are_answered_and_change_nothing(switch: RunningSwitch) -> 
     for line, said in {
         "": "an empty line: no such command",
         "ad name=e": "ad: no such command; there are add, remove, list, status, quit",
-        "add": "a port needs name, kind and path",
+        "add": "a port needs name and kind",
         f"add name=a kind=vhost path={path}": "a: there is a port of this name",
         f"add name=e kind=vhost path={switch.socket('a')}": "e: another port has",
-        f"add name=e kind=tap path={path}": "kind: write vhost",
+        f"add name=e kind=x path={path}": "kind: write vhost",
         f"add name=e kind=vhost path={path} vlan=4095": "vlan: write a VLAN from 1 to 4094",
         f"add name=e kind=vhost path={path} vlan=0": "a port that is no trunk needs one",
         f"add name=e kind=vhost path={path} tagged=7-3": "tagged: write VLANs such as",

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.zovn.partition_ways import Losses
+from benchmarks.zovn.partition_network import Losses
 from lab.traffic.completion import completion
 from lab.traffic.flow_sizes import size_at
 
 shares = st.floats(0, 1)
 durations = st.lists(st.integers(1, 10**12), min_size=1)
-losses = st.builds(Losses, *[st.integers(0, 10**9)] * 4)
+losses = st.builds(Losses, *[st.integers(0, 10**9)] * 5)
 
 
 @given(durations)

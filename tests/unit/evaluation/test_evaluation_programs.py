@@ -14,7 +14,7 @@ from benchmarks.evaluation.plan import Cell, Run
 from benchmarks.evaluation.programs import gcc, program, simulated, xco, zovn
 from benchmarks.evaluation.programs.program import Program, kept
 from benchmarks.evaluation.programs.tagged import MISSED, NONE, OURS, PUBLISHED, TAGGED
-from benchmarks.evaluation.result import Value
+from benchmarks.evaluation.result import Result, Value
 from benchmarks.evaluation.xtc import beside
 from benchmarks.policer import sharing
 from benchmarks.xco import gcc_lab
@@ -171,3 +171,13 @@ def test_a_point_of_zovn_without_completed_queries_has_no_times() -> None:
     row = {"mode": "bridge", "workers": 8, "size_bytes": 2000, "queries": 0, "dropped": 7}
     values = found(zovn.values([row | {"mean_ms": None, "p99_ms": None}]))
     assert list(values.values()) == [7.0]
+
+
+def test_zovn_is_compared_with_the_bridge_at_its_best_point() -> None:
+    def mean(way: str, point: str, value: float) -> Result:
+        return Result("zOVN", f"zovn-fct: {point}", way, zovn.MEAN, value, None, None, None)
+
+    means = [mean(zovn.BRIDGE, "a", 30.0), mean(OURS, "a", 3.0), mean(zovn.BRIDGE, "b", 4.0)]
+    (best,) = zovn.derived([*means, mean(OURS, "b", 2.0)])
+    assert (best.value, best.paper_value) == (10.0, 19.1)
+    assert list(zovn.derived(means[:1])) == [], "nothing to compare with"

@@ -1,6 +1,5 @@
-"""Partition-aggregate without a network of its own: arrivals, gathering, tiers, and figures."""
+"""Partition-aggregate without a network of its own: arrivals, gathering, and tiers."""
 
-import argparse
 import random
 import socket
 import threading
@@ -9,8 +8,6 @@ from itertools import islice
 
 import pytest
 
-from benchmarks.zovn.partition_aggregate import Measured, numbers_of, point, size_of, sizes_of
-from benchmarks.zovn.partition_ways import Losses
 from lab.errors import BadRequestError, LabError
 from lab.programs.processes import Place
 from lab.traffic import aggregator, background, middle
@@ -143,21 +140,3 @@ def test_workers_are_divided_equally(workers: int, middles: int) -> None:
     member = Member(NOWHERE, "10.0.0.1")
     with pytest.raises(BadRequestError, match="workers"):
         Tiers([member] * workers, [member] * middles)
-
-
-def test_sizes_and_numbers_of_the_command_line() -> None:
-    assert sizes_of("2KB,1MB,7B") == [2_000, 1_000_000, 7]
-    assert numbers_of("8,16") == [8, 16]
-    for wrong in ("2", "KB", "-1KB", "0KB", "1.5KB"):
-        with pytest.raises(argparse.ArgumentTypeError):
-            size_of(wrong)
-    for wrong in ("", "0", "8,", "a"):
-        with pytest.raises(argparse.ArgumentTypeError):
-            numbers_of(wrong)
-
-
-def test_a_point_without_a_complete_query_has_no_times() -> None:
-    lost = Losses(9, 2, 1, 4) + Losses(1) - Losses(0, 1)
-    found = point("bridge", 64, 8, 2_000, Measured([], lost), tiers=2)
-    assert (found.queries, found.mean_ms, found.p99_ms) == (0, None, None)
-    assert (found.dropped, found.timeouts, found.probes, found.retransmitted) == (10, 1, 1, 4)

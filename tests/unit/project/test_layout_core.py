@@ -29,9 +29,16 @@ ZOVN: Final[Arrows] = {
     "system": frozenset(),
     "forward": frozenset({"switch/settings.h", "switch/switch.h", "system"}),
     "vhost": frozenset({"forward", "ports", "rings", "system"}),
-    "program": frozenset({"forward", "switch/settings.h", "system", "vhost"}),
+    "program": frozenset(
+        {
+            *("forward", "switch/settings.h", "system", "vhost"),
+            *("tap/tap_port.h", "veth/veth_port.h", "wire/wire_port.h"),
+        }
+    ),
     "veth": frozenset({"ports/port.h"}),
-    "tools": frozenset({"forward", "ports", "switch/switch.h", "veth"}),
+    "tap": frozenset({"ports/port.h"}),
+    "wire": frozenset({"ports/port.h", "switch/pace.h"}),
+    "tools": frozenset({"forward", "ports", "switch/switch.h", "veth", "wire"}),
 }
 SIMULATOR: Final[Arrows] = {"": frozenset()}
 CORES: Final = [

@@ -156,6 +156,11 @@ def test_tcp_is_counted_by_what_it_leaves_in_queues() -> None:
     assert demand(Facts(kernel=(6, 18), sockets=(TCP,) * 8, settings=settings)).packets == 8 * 1001
 
 
+def test_each_socket_may_exceed_its_buffer_by_the_largest_packet() -> None:
+    found = demand(Facts(kernel=(6, 18), sockets=(UDP,) * 10, settings=SETTINGS))
+    assert (found.sockets, found.bytes) == (10, 10 * (212_992 + 65_536))
+
+
 def test_limits_in_netlink_options() -> None:
     assert limit_in("bfifo", "b8:0b:00:00") == 3000
     assert limit_in("pfifo", {"limit": 5}) == 5

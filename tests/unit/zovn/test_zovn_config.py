@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from common.errors import ConfigError
-from zovn.switch.config import checked, load_config, plain
+from zovn.switch.config import checked, interfaces_of, load_config, plain
 
 GROUP = grp.getgrgid(os.getgid()).gr_name
 WHOLE = f"""
@@ -40,6 +40,12 @@ socket = "/tmp/vm2"
 vlan = 0
 tagged = ["10", "20-29"]
 offloads = true
+rate = "1.5 Gbit/s"
+
+[[switch.port]]
+name = "web"
+kind = "veth"
+interface = "p1"
 
 [xtc]
 another = "program's"
@@ -65,9 +71,15 @@ def test_a_whole_file_becomes_plain_lines(tmp_path: Path) -> None:
         ),
         (
             "port name=vm2 kind=vhost path=/tmp/vm2 vlan=0 class=0 trust=nothing offloads=1 "
-            "tagged=10,20-29"
+            "rate=1500000000 tagged=10,20-29"
         ),
+        "port name=web kind=veth interface=p1 vlan=1 class=0 trust=nothing offloads=0",
     ]
+
+
+def test_only_veths_have_settings_that_the_switch_restores() -> None:
+    tap = {"name": "h", "kind": "tap", "interface": "t0"}
+    assert interfaces_of(checked({"port": [PORT, VETH | {"name": "b"}, tap]})) == ["p1"]
 
 
 def test_an_empty_table_is_a_switch_without_ports() -> None:
@@ -81,6 +93,14 @@ def test_an_empty_table_is_a_switch_without_ports() -> None:
 
 
 PORT = {"name": "a"}
+OWN = {
+    "local": "10.0.0.1",
+    "vni": 42,
+    "locations": "/etc/xtc/zovn.locations",
+    "line_rate": "10Gbit/s",
+}
+WIRE = PORT | {"kind": "wire", "interface": "eth1", "wire": OWN}
+VETH = PORT | {"kind": "veth", "interface": "p1"}
 
 
 @pytest.mark.parametrize(
@@ -90,7 +110,48 @@ PORT = {"name": "a"}
         ({"port": [{"nam": "a"}]}, "switch.port[0].nam: no such key (did you mean name?)"),
         ({"port": [{}]}, "switch.port[0].name: missing (write 1 to 32 letters"),
         ({"port": [{"name": "a b"}]}, "switch.port[0].name: 'a b' is malformed (write 1 to 32"),
-        ({"port": [PORT | {"kind": "tap"}]}, "switch.port[0].kind: invalid enum value 'tap'"),
+        ({"port": [PORT | {"kind": "x"}]}, "switch.port[0].kind: invalid enum value 'x'"),
+        (
+            {"port": [PORT | {"kind": "veth"}]},
+            "switch.port[0].interface: a port of kind veth needs one (write the name of an",
+        ),
+        (
+            {"port": [PORT | {"interface": "p1"}]},
+            "switch.port[0].interface: a port of kind vhost has none (remove it, or the kind)",
+        ),
+        ({"port": [VETH | {"socket": "/x"}]}, "switch.port[0].socket: a port of kind veth has"),
+        ({"port": [VETH | {"offloads": True}]}, "switch.port[0].offloads: a port of kind veth has"),
+        ({"port": [VETH | {"group": "root"}]}, "switch.port[0].group: a port of kind veth has"),
+        ({"port": [VETH | {"interface": "a/b"}]}, "switch.port[0].interface: 'a/b' is malformed"),
+        ({"port": [VETH | {"interface": "."}]}, "switch.port[0].interface: '.' is malformed"),
+        (
+            {"port": [VETH, VETH | {"name": "b"}]},
+            "switch.port[1].interface: 'p1' is that of port 0 (change one)",
+        ),
+        (
+            {"port": [PORT | {"kind": "wire", "interface": "eth1"}]},
+            "switch.port[0].wire: a port of kind wire needs one (write a table: [switch",
+        ),
+        ({"port": [VETH | {"wire": OWN}]}, "switch.port[0].wire: a port of kind veth has none"),
+        ({"port": [WIRE | {"wire": {}}]}, "switch.port[0].wire.local: missing (write an IPv4"),
+        (
+            {"port": [WIRE | {"wire": OWN | {"local": "::1"}}]},
+            "switch.port[0].wire.local: '::1' cannot be used (write an IPv4 address",
+        ),
+        (
+            {"port": [WIRE | {"wire": OWN | {"line_rate": "1kb/s"}}]},
+            "switch.port[0].wire.line_rate: '1kb/s' cannot be used (write a rate",
+        ),
+        (
+            {"port": [WIRE | {"wire": OWN | {"delay": "2s"}}]},
+            "switch.port[0].wire.delay: '2s' cannot be used (write a duration of at most 1s",
+        ),
+        ({"port": [WIRE | {"wire": OWN | {"pfc": [8]}}]}, "switch.port[0].wire.pfc"),
+        ({"port": [WIRE | {"wire": OWN | {"vni": -1}}]}, "switch.port[0].wire.vni: expected"),
+        ({"port": [WIRE | {"wire": OWN | {"buffer": 1}}]}, "switch.port[0].wire.buffer: expected"),
+        ({"port": [PORT | {"rate": "fast"}]}, "switch.port[0].rate: 'fast' is no such rate (write"),
+        ({"port": [PORT | {"rate": "1kb/s"}]}, "switch.port[0].rate: '1kb/s' is no such rate"),
+        ({"port": [PORT | {"rate": "2000Gb/s"}]}, "switch.port[0].rate: '2000Gb/s' is no such"),
         ({"port": [PORT | {"socket": "a"}]}, "switch.port[0].socket: 'a' is malformed (write a"),
         ({"port": [PORT | {"vlan": 4095}]}, "switch.port[0].vlan: expected `int` <= 4094"),
         ({"port": [PORT | {"vlan": 0}]}, "a port that is no trunk needs one (write a VLAN"),
@@ -120,6 +181,15 @@ def test_a_mistake_is_named_with_its_fix(table: dict[str, Any], said: str) -> No
         checked(table, "zovn.toml")
     assert str(caught.value).startswith("zovn.toml: switch")
     assert said in str(caught.value)
+
+
+def test_a_wire_has_words_of_its_own() -> None:
+    (line,) = plain(checked({"port": [WIRE]})).splitlines()[5:]
+    assert line == (
+        "port name=a kind=wire interface=eth1 vlan=1 class=0 trust=nothing offloads=0 "
+        "local=10.0.0.1 vni=42 locations=/etc/xtc/zovn.locations line_rate=10000000000 "
+        "delay=1000 response=100000 ring=0 buffer=344064 pfc=255"
+    )
 
 
 def test_all_mistakes_are_named() -> None:

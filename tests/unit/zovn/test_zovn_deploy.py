@@ -4,6 +4,7 @@ import configparser
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import tomllib
@@ -20,7 +21,8 @@ from deploy.manpages import commands, configuration, settings
 from zovn.cli.command import CODES
 from zovn.cli.main import app
 from zovn.errors import CoreError
-from zovn.switch.config import DEFAULT_CONTROL, PortTable, checked, load_config, socket_of
+from zovn.switch.config import DEFAULT_CONTROL, checked, load_config
+from zovn.switch.port_table import PortTable, socket_of
 
 ROOT = Path(__file__).parents[3]
 DEPLOY = ROOT / "deploy"
@@ -63,6 +65,20 @@ def test_the_units_call_commands_that_there_are(name: str) -> None:
     for word in line.split():
         assert isinstance(command, TyperGroup)
         command = command.commands[word]
+
+
+@pytest.mark.parametrize(
+    ("result", "released"),
+    [("success", True), ("timeout", True), ("signal", False), ("watchdog", False)],
+)
+def test_interfaces_are_released_after_a_stop_and_kept_for_a_restart(
+    result: str, released: bool
+) -> None:
+    words = shlex.split(service("switch")["ExecStopPost"].replace("$$", "$"))
+    words[-1] = words[-1].replace("/usr/bin/zovn", "echo zovn")
+    env = os.environ | {"SERVICE_RESULT": result}
+    done = subprocess.run(words, env=env, capture_output=True, text=True, check=True)
+    assert done.stdout == ("zovn switch release\n" if released else "")
 
 
 @pytest.mark.parametrize("name", UNITS)
@@ -134,6 +150,7 @@ SILENT: tuple[tuple[str, dict[str, str]], ...] = (
             f"zovn_lossy_classes{{{IT}}}": "1x120",
         },
     ),
+    ("ZovnPortStopped", {f'zovn_port_fault{{{IT}, port="web", fault="peer_gone"}}': "1x120"}),
     ("ZovnPortOftenBlocked", {f'zovn_port_blocked_seconds_total{{{IT}, port="vm1"}}': "0+1x180"}),
     ("ZovnNapsMissed", {f"zovn_missed_naps_total{{{IT}}}": "5x120"}),
 )

@@ -430,7 +430,6 @@ TCP4 = Offload(1, 1, 54, 1448, 34, 16)
     ("offload", "sends", "takes", "reason"),
     [
         (CHECKSUM, 1, 1, None),
-        (CHECKSUM, 1, 0, "offload"),
         (CHECKSUM, 0, 1, "malformed"),
         (TCP4, 3, 3, None),
         (TCP4, 3, 1, "offload"),
@@ -445,6 +444,10 @@ TCP4 = Offload(1, 1, 54, 1448, 34, 16)
         (Offload(1, 0, 0, 0, 13, 6), 63, 63, "malformed"),
         (Offload(1, 0, 0, 0, 34, 2965), 63, 63, "malformed"),
         (Offload(1, 0, 0, 0, 34, 65535), 63, 63, "malformed"),
+        (Offload(1, 0, 0, 0, 34, 2964), 63, 0, "offload"),
+        (Offload(1, 0, 0, 0, 35, 6), 63, 63, "malformed"),
+        (Offload(1, 0, 0, 0, 34, 7), 63, 63, "malformed"),
+        (Offload(1, 3, 42, 1448, 34, 6), 63, 55, "offload"),
     ],
 )
 def test_what_a_sender_leaves_passes_where_both_agreed(
@@ -479,12 +482,12 @@ def test_a_report_of_a_valid_checksum_goes_no_further() -> None:
     assert rig.ports[1].receive_with_offload() == (sent, Offload())
 
 
-def test_a_flood_is_dropped_only_for_those_that_do_not_accept_it() -> None:
+def test_a_flood_that_cannot_be_finished_is_dropped_only_for_those_that_do_not_accept_it() -> None:
     rig = Rig(3)
-    rig.ports[0].offer(1, 0)
-    rig.ports[1].offer(0, 1)
+    rig.ports[0].offer(63, 0)
+    rig.ports[1].offer(0, 63)
     sent = frame(address(0), BROADCAST)
-    rig.ports[0].send(sent, CHECKSUM)
+    rig.ports[0].send(sent, Offload(1, 3, 42, 1448, 34, 6))
     assert rig.drain() == {0: [], 1: [sent], 2: []}
     assert rig.drops(0) == {"offload": 1}
 

@@ -31,7 +31,8 @@ def answer(fault: str = "none") -> str:
     return (
         "switch ports=1 lossy=2 naps=7 missed=3\n"
         "port name=vm1 kind=vhost path=/p attached=1 attachments=4 vlan=1 trunk=0 class=0 "
-        f"trust=nothing offloads=0 stall=1 fault={fault} {' '.join(words)}\nok\n"
+        f"trust=nothing offloads=0 rate=0 state=runs lost=5 stall=1 fault={fault} "
+        f"{' '.join(words)}\nok\n"
     )
 
 
@@ -64,7 +65,7 @@ def samples(control: Path) -> dict[tuple[str, ...], float]:
 
 def test_all_that_the_program_counts_is_a_metric() -> None:
     assert set(COUNTED) == set(FIELDS)
-    assert len(REASONS) == 10
+    assert len(REASONS) == 12
 
 
 def test_metrics_have_the_values_of_the_counters_in_base_units(switch: Path) -> None:
@@ -78,6 +79,7 @@ def test_metrics_have_the_values_of_the_counters_in_base_units(switch: Path) -> 
         number["blocked_ns"] / 1e9
     )
     assert found["zovn_port_stalled", "vm1"] == 1
+    assert found["zovn_port_lost_frames_total", "vm1"] == 5
     assert found["zovn_port_fault", "vm1", "head_twice"] == 1
 
 

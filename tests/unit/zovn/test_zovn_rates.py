@@ -23,17 +23,19 @@ def port(name: str = "a", *, stalled: int = 0, congestion: int = 0, **counters: 
     )  # fmt: skip
 
 
-def report(*ports: PortReport, naps: int = 0) -> SwitchReport:
-    return SwitchReport(naps=naps, missed=0, lossy=0, ports=ports)
+def report(*ports: PortReport, naps: int = 0, missed: int = 0) -> SwitchReport:
+    return SwitchReport(naps=naps, missed=missed, lossy=0, ports=ports)
 
 
 def test_what_was_counted_in_between_is_a_rate() -> None:
     before = report(port(in_=100, in_bytes=6400, out=7, held=5), naps=10)
-    after = report(port(in_=300, in_bytes=19200, out=7, held=1, blocked_ns=10**9), naps=30)
+    sent = port(in_=300, in_bytes=19200, out=7, out_bytes=500, held=1, blocked_ns=10**9)
+    after = report(sent, naps=30, missed=8)
     found = rates(before, after, 2.0)
     (row,) = found.ports
     assert (row.in_per_s, row.in_bps, row.out_per_s) == (100.0, 8 * 6400.0, 0.0)
-    assert (row.held_per_s, row.blocked_share, found.naps_per_s) == (-2.0, 0.5, 10.0)
+    assert (row.held_per_s, row.blocked_share, row.out_bps) == (-2.0, 0.5, 2000.0)
+    assert (found.naps_per_s, found.missed_per_s) == (10.0, 4.0)
 
 
 def test_only_reasons_that_grew_are_shown() -> None:
@@ -42,8 +44,9 @@ def test_only_reasons_that_grew_are_shown() -> None:
 
 
 def test_a_port_that_was_added_in_between_counts_from_zero() -> None:
-    found = rates(report(), report(port(in_=10)), 1.0)
-    assert found.ports[0].in_per_s == 10.0
+    (row,) = rates(report(), report(port(in_=10, held=3)), 1.0).ports
+    assert (row.in_per_s, row.held_per_s) == (10.0, 3.0)
+    assert rates(report(), report(port(stalled=2)), 1.0).ports[0].dropped_per_s == {"stalled": 2.0}
 
 
 def test_a_switch_that_was_started_again_in_between_counts_from_zero() -> None:

@@ -3,50 +3,19 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 
-enum { SPINS = 256, DRAIN_TRIES = 100, DRAIN_PAUSE_NS = 1000000, MOST_ELAPSED_NS = 200000000 };
-
-static uint64_t clock_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-/* Time in which this process did not run does not count: a destination had no chance to take
- * anything then, and must not be treated as stalled. */
-static bool step(struct zovn_forwarder *forwarder) {
-    uint64_t read_ns = clock_ns(), elapsed_ns = read_ns - forwarder->read_ns;
-    forwarder->read_ns = read_ns;
-    forwarder->now_ns += elapsed_ns < MOST_ELAPSED_NS ? elapsed_ns : MOST_ELAPSED_NS;
-    return zovn_switch_step(forwarder->vswitch, forwarder->now_ns) > 0;
-}
-
-static void ask_all(struct zovn_forwarder *forwarder, bool notify) {
-    for (uint32_t i = 0; i < ZOVN_MOST_PORTS; i++)
-        if (forwarder->attached[i].port)
-            forwarder->attached[i].ask(forwarder->attached[i].port, notify);
-}
-
-/* Of what came before the peers were asked they do not notify: the step after that finds it. */
-static void nap(struct zovn_forwarder *forwarder) {
-    ask_all(forwarder, true);
-    if (!step(forwarder) && !zovn_nap_sleep(&forwarder->nap) && step(forwarder))
-        zovn_nap_check(&forwarder->nap);
-    ask_all(forwarder, false);
-}
+enum { DRAIN_TRIES = 100, DRAIN_PAUSE_NS = 1000000 };
 
 static void *forward(void *context) {
     struct zovn_forwarder *forwarder = context;
-    uint32_t idle = 0;
+    prctl(PR_SET_TIMERSLACK, 1);
     while (forwarder->running) {
-        bool moved = step(forwarder);
-        moved |= zovn_mailbox_serve(&forwarder->mailbox);
-        idle = moved ? 0 : idle + 1;
-        if (idle < SPINS)
-            continue;
-        nap(forwarder);
-        idle = 0;
+        bool moved = zovn_loop_step(&forwarder->loop);
+        bool served = zovn_mailbox_serve(&forwarder->mailbox);
+        if (!moved && !served)
+            zovn_loop_rest(&forwarder->loop);
     }
     return NULL;
 }
@@ -54,13 +23,12 @@ static void *forward(void *context) {
 const char *zovn_forwarder_start(struct zovn_forwarder *forwarder,
                                  const struct zovn_settings *settings) {
     const char *problem = NULL;
-    *forwarder = (struct zovn_forwarder){.running = true, .read_ns = clock_ns()};
-    forwarder->now_ns = forwarder->read_ns;
+    *forwarder = (struct zovn_forwarder){.running = true};
     forwarder->vswitch = zovn_switch_new(settings, &problem);
     if (!forwarder->vswitch)
         return problem;
     if (!zovn_mailbox_init(&forwarder->mailbox) ||
-        !zovn_nap_open(&forwarder->nap, forwarder->mailbox.event))
+        !zovn_loop_open(&forwarder->loop, forwarder->vswitch, forwarder->mailbox.event))
         return strerror(errno);
     int error = pthread_create(&forwarder->thread, NULL, forward, forwarder);
     return error ? strerror(error) : NULL;
@@ -76,7 +44,7 @@ void zovn_forwarder_stop(struct zovn_forwarder *forwarder) {
     pthread_join(forwarder->thread, NULL);
     zovn_switch_free(forwarder->vswitch);
     zovn_mailbox_close(&forwarder->mailbox);
-    zovn_nap_close(&forwarder->nap);
+    zovn_loop_close(&forwarder->loop);
 }
 
 /* One message about a port. */
@@ -106,9 +74,7 @@ static void attach(void *context) {
     for (uint32_t i = 0; i < options->address_count; i++)
         zovn_switch_fix(forwarder->vswitch, (uint32_t)request->place, options->settings.vlan,
                         options->addresses[i]);
-    forwarder->attached[request->place] = *request->attachment;
-    for (uint32_t i = 0; i < ZOVN_WAKES; i++)
-        zovn_nap_watch(&forwarder->nap, request->attachment->wakes[i]);
+    zovn_loop_attach(&forwarder->loop, (uint32_t)request->place, request->attachment);
 }
 
 int32_t zovn_forwarder_attach(struct zovn_forwarder *forwarder,
@@ -137,10 +103,7 @@ void zovn_forwarder_drain(struct zovn_forwarder *forwarder, int32_t place) {
 static void detach(void *context) {
     struct request *request = context;
     struct zovn_forwarder *forwarder = request->forwarder;
-    struct zovn_attachment *attached = &forwarder->attached[request->place];
-    for (uint32_t i = 0; i < ZOVN_WAKES; i++)
-        zovn_nap_unwatch(&forwarder->nap, attached->wakes[i]);
-    attached->port = NULL;
+    zovn_loop_detach(&forwarder->loop, (uint32_t)request->place);
     zovn_switch_remove(forwarder->vswitch, (uint32_t)request->place, request->last);
 }
 
@@ -152,10 +115,8 @@ void zovn_forwarder_detach(struct zovn_forwarder *forwarder, int32_t place,
 
 static void rewake(void *context) {
     struct request *request = context;
-    int *file = &request->forwarder->attached[request->place].wakes[request->which];
-    zovn_nap_unwatch(&request->forwarder->nap, *file);
-    *file = request->file;
-    zovn_nap_watch(&request->forwarder->nap, *file);
+    zovn_loop_rewake(&request->forwarder->loop, (uint32_t)request->place, request->which,
+                     request->file);
     request->call(request->context);
 }
 
@@ -168,6 +129,11 @@ void zovn_forwarder_rewake(struct zovn_forwarder *forwarder, int32_t place, uint
                               .call = call,
                               .context = context};
     zovn_mailbox_send(&forwarder->mailbox, rewake, &request);
+}
+
+void zovn_forwarder_call(struct zovn_forwarder *forwarder, void (*call)(void *context),
+                         void *context) {
+    zovn_mailbox_send(&forwarder->mailbox, call, context);
 }
 
 static void look(void *context) {
@@ -192,8 +158,8 @@ struct naps {
 
 static void count_naps(void *context) {
     struct naps *naps = context;
-    naps->naps = naps->forwarder->nap.count;
-    naps->missed = naps->forwarder->nap.missed;
+    naps->naps = naps->forwarder->loop.nap.count;
+    naps->missed = naps->forwarder->loop.nap.missed;
 }
 
 uint64_t zovn_forwarder_naps(struct zovn_forwarder *forwarder, uint64_t *missed) {

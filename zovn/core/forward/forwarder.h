@@ -5,19 +5,9 @@
 #ifndef ZOVN_FORWARD_FORWARDER_H
 #define ZOVN_FORWARD_FORWARDER_H
 
+#include "forward/loop.h"
 #include "forward/mailbox.h"
-#include "forward/nap.h"
 #include "forward/options.h"
-#include "switch/switch.h"
-
-enum { ZOVN_WAKES = 2 };
-
-/* A port, and how to sleep until its peer does something. */
-struct zovn_attachment {
-    struct zovn_port *port;
-    void (*ask)(struct zovn_port *port, bool notify);
-    int wakes[ZOVN_WAKES]; /* files that become readable then, and are never read; -1: none */
-};
 
 /* What is known of an attached port. */
 struct zovn_port_state {
@@ -30,10 +20,8 @@ struct zovn_forwarder {
     struct zovn_switch *vswitch;
     struct zovn_mailbox mailbox;
     pthread_t thread;
-    struct zovn_nap nap;
-    bool running; /* the rest is the thread's alone */
-    uint64_t now_ns, read_ns;
-    struct zovn_attachment attached[ZOVN_MOST_PORTS];
+    bool running; /* this and the rest is the thread's alone */
+    struct zovn_loop loop;
 };
 
 /* Start the thread; return NULL, or what went wrong. */
@@ -58,6 +46,10 @@ void zovn_forwarder_detach(struct zovn_forwarder *forwarder, int32_t place,
 /* Make a call between two steps, with the port's file at `which` replaced before it. */
 void zovn_forwarder_rewake(struct zovn_forwarder *forwarder, int32_t place, uint32_t which,
                            int file, void (*call)(void *context), void *context);
+
+/* Make a call between two steps. */
+void zovn_forwarder_call(struct zovn_forwarder *forwarder, void (*call)(void *context),
+                         void *context);
 
 void zovn_forwarder_look(struct zovn_forwarder *forwarder, int32_t place,
                          struct zovn_port_state *state);

@@ -5,9 +5,10 @@
 #include <stddef.h>
 #include <sys/epoll.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { BOUND_MS = 100, MOST_EVENTS = 16 };
+enum { MOST_EVENTS = 16, SECOND_NS = 1000000000 };
 
 bool zovn_nap_open(struct zovn_nap *nap, int event) {
     struct epoll_event readable = {.events = EPOLLIN, .data.fd = -1}; /* its owner reads it */
@@ -40,18 +41,19 @@ static void empty(int file) {
     }
 }
 
-static bool woken(const struct zovn_nap *nap, int bound_ms) {
+static bool woken(const struct zovn_nap *nap, uint64_t bound_ns) {
     struct epoll_event events[MOST_EVENTS];
-    int count = epoll_wait(nap->epoll, events, MOST_EVENTS, bound_ms);
+    const struct timespec bound = {(time_t)(bound_ns / SECOND_NS), (long)(bound_ns % SECOND_NS)};
+    int count = epoll_pwait2(nap->epoll, events, MOST_EVENTS, &bound, NULL);
     for (int i = 0; i < count; i++)
         if (events[i].data.fd >= 0)
             empty(events[i].data.fd);
     return count != 0;
 }
 
-bool zovn_nap_sleep(struct zovn_nap *nap) {
+bool zovn_nap_sleep(struct zovn_nap *nap, uint64_t bound_ns) {
     nap->count++;
-    return woken(nap, BOUND_MS);
+    return woken(nap, bound_ns);
 }
 
 void zovn_nap_check(struct zovn_nap *nap) {

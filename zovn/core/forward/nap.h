@@ -20,8 +20,8 @@ void zovn_nap_close(struct zovn_nap *nap);
 void zovn_nap_watch(struct zovn_nap *nap, int file);
 void zovn_nap_unwatch(struct zovn_nap *nap, int file);
 
-/* Sleep, for 100 ms at most; return whether a file ended that. */
-bool zovn_nap_sleep(struct zovn_nap *nap);
+/* Sleep, for so long at most; return whether a file ended that. */
+bool zovn_nap_sleep(struct zovn_nap *nap, uint64_t bound_ns);
 
 /* After a sleep that its bound ended, something was found: count it if no file said so meanwhile. */
 void zovn_nap_check(struct zovn_nap *nap);

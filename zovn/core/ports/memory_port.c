@@ -23,6 +23,7 @@ struct memory_port {
     uint32_t capacity;
     uint32_t put, shown, taken;
     uint64_t notifications;
+    uint32_t shut; /* classes, as bits */
 };
 
 static struct memory_port *of(struct zovn_port *port) {
@@ -65,9 +66,13 @@ static bool room(struct zovn_port *port) {
     return memory->put - memory->taken < memory->capacity;
 }
 
+static bool class_room(struct zovn_port *port, uint32_t class) {
+    return room(port) && !(of(port)->shut >> class & 1);
+}
+
 static enum zovn_put_result put(struct zovn_port *port, struct zovn_frame *frame) {
     struct memory_port *memory = of(port);
-    if (!room(port))
+    if (!class_room(port, frame->class))
         return ZOVN_PUT_NO_ROOM;
     struct buffer *buffer = &memory->received[memory->put % memory->capacity];
     if (!grow(buffer, frame->length))
@@ -163,6 +168,11 @@ uint32_t zovn_memory_port_receive(struct zovn_port *port, uint8_t *to,
     if (offload)
         *offload = buffer->offload;
     return buffer->length;
+}
+
+void zovn_memory_port_shut(struct zovn_port *port, uint32_t classes) {
+    of(port)->shut = classes;
+    port->class_room = class_room;
 }
 
 uint32_t zovn_memory_port_free_heads(const struct zovn_port *port) {

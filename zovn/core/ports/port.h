@@ -22,7 +22,13 @@ enum {
 };
 
 enum zovn_frame_result { ZOVN_FRAME_OK, ZOVN_FRAME_MALFORMED, ZOVN_FRAME_TOO_LONG };
-enum zovn_put_result { ZOVN_PUT_DONE, ZOVN_PUT_NO_ROOM, ZOVN_PUT_TOO_LONG };
+enum zovn_put_result {
+    ZOVN_PUT_DONE,
+    ZOVN_PUT_NO_ROOM,
+    ZOVN_PUT_TOO_LONG,
+    ZOVN_PUT_NO_LOCATION,
+    ZOVN_PUT_REFUSED
+};
 
 struct zovn_port;
 
@@ -32,7 +38,8 @@ struct zovn_port_calls {
     /* Find a frame's bytes. They may change at any time, and so may what is found the next time. */
     enum zovn_frame_result (*frame)(struct zovn_port *port, uint16_t head,
                                     struct zovn_frame *frame);
-    /* Copy a frame to the peer. A frame that can never fit is too long. */
+    /* Copy a frame to the peer; `frame->class` is its class. A frame that can never fit is too long;
+     * only a lossy port refuses one. */
     enum zovn_put_result (*put)(struct zovn_port *port, struct zovn_frame *frame);
     /* Return whether the peer has any room. */
     bool (*room)(struct zovn_port *port);
@@ -41,6 +48,15 @@ struct zovn_port_calls {
     /* Show the peer what was put and completed, and notify it once if it wants that. */
     void (*publish)(struct zovn_port *port);
     void (*free)(struct zovn_port *port);
+};
+
+/* What a port counts by itself of the line behind it; 0 of ports without one. */
+struct zovn_port_counts {
+    uint64_t beyond;  /* frames that came though the buffer of their class was full, dropped */
+    uint64_t unsound; /* frames that came, but are not sound, dropped */
+    uint64_t overruns; /* frames that the kernel dropped before the port saw them */
+    uint64_t pauses_sent, pauses; /* frames of PFC: sent, and received */
+    uint64_t paused_ns;           /* in which any class was paused by the peer */
 };
 
 struct zovn_port {
@@ -52,6 +68,11 @@ struct zovn_port {
     /* Show the peer what was put; NULL: `publish` does. It is called for all ports before `publish`
      * is, so that no sender has a frame back that its destination does not have. */
     void (*show)(struct zovn_port *port);
+    /* Return whether the peer has any room for a class; NULL: all classes have the same room, of
+     * which `room` tells. A class without room holds up no other. */
+    bool (*class_room)(struct zovn_port *port, uint32_t class);
+    /* Tell what the port counts by itself; NULL: nothing. */
+    void (*count)(const struct zovn_port *port, struct zovn_port_counts *counts);
 };
 
 #endif

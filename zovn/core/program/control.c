@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/timerfd.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -14,8 +15,22 @@
 #include "system/notify.h"
 #include "system/socket.h"
 
-enum { LISTENER, SIGNALS, WATCHDOG, FIRST_CLIENT };
+enum { LISTENER, SIGNALS, WATCHDOG, TICK, FIRST_CLIENT };
 enum { BACKLOG = 128 };
+
+static int open_tick(void) {
+    const struct itimerspec second = {{.tv_sec = 1}, {.tv_sec = 1}};
+    int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (timer >= 0)
+        timerfd_settime(timer, 0, &second, NULL);
+    return timer;
+}
+
+static void tick(struct zovn_control *control) {
+    uint64_t times;
+    if (read(control->tick, &times, sizeof times) > 0)
+        zovn_ports_tick(control->ports);
+}
 
 static const char *listen_at(struct zovn_control *control, int64_t group) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -34,6 +49,7 @@ const char *zovn_control_open(struct zovn_control *control, const char *path, in
     *control =
         (struct zovn_control){.ports = ports, .listener = -1, .signals = signals, .path = path};
     control->watchdog = zovn_watchdog_open();
+    control->tick = open_tick();
     for (uint32_t i = 0; i < ZOVN_CLIENTS; i++)
         control->clients[i].file = -1;
     const char *problem = zovn_socket_clear(path);
@@ -112,6 +128,8 @@ static void feed_watchdog(struct zovn_control *control) {
 static bool serve(struct zovn_control *control, const struct pollfd *files) {
     if (files[WATCHDOG].revents)
         feed_watchdog(control);
+    if (files[TICK].revents)
+        tick(control);
     if (files[LISTENER].revents)
         take(control);
     for (uint32_t i = 0; i < ZOVN_CLIENTS; i++) {
@@ -128,6 +146,7 @@ void zovn_control_run(struct zovn_control *control) {
         files[LISTENER] = (struct pollfd){control->listener, POLLIN, 0};
         files[SIGNALS] = (struct pollfd){control->signals, POLLIN, 0};
         files[WATCHDOG] = (struct pollfd){control->watchdog, POLLIN, 0};
+        files[TICK] = (struct pollfd){control->tick, POLLIN, 0};
         for (uint32_t i = 0; i < ZOVN_CLIENTS; i++)
             files[FIRST_CLIENT + i] = (struct pollfd){control->clients[i].file, POLLIN, 0};
         if (poll(files, FIRST_CLIENT + ZOVN_CLIENTS, -1) < 0 && errno != EINTR)
@@ -141,6 +160,8 @@ void zovn_control_close(struct zovn_control *control) {
             hang_up(&control->clients[i]);
     if (control->watchdog >= 0)
         close(control->watchdog);
+    if (control->tick >= 0)
+        close(control->tick);
     close(control->listener);
     unlink(control->path);
 }

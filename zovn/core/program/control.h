@@ -16,6 +16,7 @@ struct zovn_control {
     struct zovn_ports *ports;
     int listener, signals;
     int watchdog; /* -1: none */
+    int tick;     /* a timer, for ports */
     const char *path;
     struct zovn_client clients[ZOVN_CLIENTS];
 };

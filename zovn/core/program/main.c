@@ -1,7 +1,9 @@
 /* The switch as a program: one thread for control, one that forwards.
  *
  * zovn-switch CONFIGURATION. Exit codes: 0 ended on request, 1 failed, 2 wrong usage or
- * configuration. */
+ * configuration.
+ * zovn-switch --release INTERFACE... undoes what a killed switch left. Exit codes: 0 done, 1 some
+ * interface was refused. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -11,6 +13,7 @@
 
 #include "program/config.h"
 #include "program/control.h"
+#include "program/release.h"
 #include "system/log.h"
 #include "system/notify.h"
 #include "vhost/library.h"
@@ -105,8 +108,10 @@ static int run(struct zovn_config *config) {
 
 int main(int count, char **arguments) {
     static struct zovn_config config;
+    if (count > 2 && strcmp(arguments[1], "--release") == 0)
+        return zovn_release(arguments + 2) ? DONE : FAILED;
     if (count != 2 || arguments[1][0] == '-') {
-        fputs("usage: zovn-switch CONFIGURATION\n", stderr);
+        fputs("usage: zovn-switch CONFIGURATION | --release INTERFACE...\n", stderr);
         return UNUSABLE;
     }
     return read_config(&config, arguments[1]) ? run(&config) : UNUSABLE;

@@ -1,6 +1,7 @@
 /* Reads a port from its words, each checked by itself; then the port as a whole. */
 #include "program/port_words.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <string.h>
 
@@ -32,6 +33,14 @@ static bool set_kind(struct reading *reading, char *value) {
 
 static bool set_path(struct reading *reading, char *value) {
     return *value == '/' && copy(reading->options->path, value, ZOVN_PATH_BYTES);
+}
+
+static bool set_interface(struct reading *reading, char *value) {
+    return !strchr(value, '/') && copy(reading->options->interface, value, ZOVN_INTERFACE_BYTES);
+}
+
+static bool set_rate(struct reading *reading, char *value) {
+    return zovn_number(value, UINT64_MAX, &reading->options->settings.rate_bps);
 }
 
 static bool set_vlan(struct reading *reading, char *value) {
@@ -88,13 +97,59 @@ static bool set_group(struct reading *reading, char *value) {
     return true;
 }
 
+static bool set_locations(struct reading *reading, char *value) {
+    return *value == '/' && copy(reading->options->wire.locations, value, ZOVN_PATH_BYTES);
+}
+
+static bool set_local(struct reading *reading, char *value) {
+    return inet_pton(AF_INET, value, reading->options->wire.local) == 1;
+}
+
+static bool set_vni(struct reading *reading, char *value) {
+    uint64_t vni;
+    if (!zovn_number(value, 0xffffff, &vni))
+        return false;
+    reading->options->wire.vni = (uint32_t)vni;
+    return true;
+}
+
+static bool set_pfc(struct reading *reading, char *value) {
+    uint64_t classes;
+    if (!zovn_number(value, 255, &classes))
+        return false;
+    reading->options->wire.pfc = (uint8_t)classes;
+    return true;
+}
+
+static bool set_line_rate(struct reading *reading, char *value) {
+    return zovn_number(value, UINT64_MAX, &reading->options->wire.rate_bps);
+}
+
+static bool set_delay(struct reading *reading, char *value) {
+    return zovn_number(value, UINT64_MAX, &reading->options->wire.delay_ns);
+}
+
+static bool set_response(struct reading *reading, char *value) {
+    return zovn_number(value, UINT64_MAX, &reading->options->wire.response_ns);
+}
+
+static bool set_ring(struct reading *reading, char *value) {
+    return zovn_number(value, UINT32_MAX, &reading->options->wire.ring_bytes);
+}
+
+static bool set_buffer(struct reading *reading, char *value) {
+    return zovn_number(value, UINT32_MAX, &reading->options->wire.buffer_bytes);
+}
+
 static const struct {
     const char *key, *form;
     bool (*set)(struct reading *reading, char *value);
 } KEYS[] = {
     {"name", "1 to 32 letters, digits, dots, dashes and underscores", set_name},
-    {"kind", "vhost", set_kind},
+    {"kind", "vhost, veth, tap or wire", set_kind},
     {"path", "a path from / on, of at most 107 bytes", set_path},
+    {"interface", "the name of an interface, of at most 15 bytes", set_interface},
+    {"rate", "bits per second; 0: no limit", set_rate},
     {"vlan", "a VLAN from 1 to 4094, or 0 for a trunk without one", set_vlan},
     {"tagged", "VLANs such as 10,20-29", set_tagged},
     {"trust", "nothing, priority or dscp", set_trust},
@@ -102,6 +157,15 @@ static const struct {
     {"address", "at most 16 addresses of stations such as 02:00:00:00:00:01", set_address},
     {"offloads", "0 or 1", set_offloads},
     {"group", "the number of a group", set_group},
+    {"locations", "the path of a map, from / on, of at most 107 bytes", set_locations},
+    {"local", "an IPv4 address of this host", set_local},
+    {"vni", "a number from 0 to 16777215", set_vni},
+    {"pfc", "classes as a number of eight bits", set_pfc},
+    {"line_rate", "bits per second", set_line_rate},
+    {"delay", "nanoseconds", set_delay},
+    {"response", "nanoseconds", set_response},
+    {"ring", "bytes", set_ring},
+    {"buffer", "bytes", set_buffer},
 };
 
 static bool set(struct reading *reading, char *word, struct zovn_problem *problem) {
@@ -113,10 +177,33 @@ static bool set(struct reading *reading, char *word, struct zovn_problem *proble
     return zovn_refuse(problem, "%.32s: no such key of a port", word);
 }
 
+static bool check_place(const struct reading *reading, struct zovn_problem *problem) {
+    const struct zovn_port_options *options = reading->options;
+    bool has_path = *options->path, has_interface = *options->interface;
+    const char *name = reading->kind->name;
+    if (!reading->kind->by_interface)
+        return (has_path && !has_interface) ||
+               zovn_refuse(problem, "a port of kind %s needs path, and no interface", name);
+    if (!has_interface || has_path)
+        return zovn_refuse(problem, "a port of kind %s needs interface, and no path", name);
+    return (!options->offloads && options->group < 0) ||
+           zovn_refuse(problem, "a port of kind %s has neither offloads nor group", name);
+}
+
+static bool check_wire(const struct reading *reading, struct zovn_problem *problem) {
+    bool has = *reading->options->wire.locations, is = reading->kind->is_wire;
+    return has == is || zovn_refuse(problem,
+                                    is ? "a port of kind %s needs locations"
+                                       : "a port of kind %s has no locations",
+                                    reading->kind->name);
+}
+
 static bool check(const struct reading *reading, struct zovn_problem *problem) {
     const struct zovn_port_options *options = reading->options;
-    if (!*options->name || !reading->kind || !*options->path)
-        return zovn_refuse(problem, "a port needs name, kind and path");
+    if (!*options->name || !reading->kind)
+        return zovn_refuse(problem, "a port needs name and kind");
+    if (!check_place(reading, problem) || !check_wire(reading, problem))
+        return false;
     const char *wrong = zovn_port_problem(&options->settings);
     if (wrong)
         return zovn_refuse(problem, "%s", wrong);

@@ -1,4 +1,4 @@
-/* A port as words: name=a kind=vhost path=/run/zovn/a.sock vlan=1 ... */
+/* A port as words: name=a kind=vhost path=/run/zovn/a.sock vlan=1 ..., or name=b kind=veth interface=p1 ... */
 #ifndef ZOVN_PROGRAM_PORT_WORDS_H
 #define ZOVN_PROGRAM_PORT_WORDS_H
 

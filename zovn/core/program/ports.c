@@ -17,9 +17,14 @@ static int32_t find(const struct zovn_ports *ports, const char *name) {
     return -1;
 }
 
-static bool same_path(const struct zovn_ports *ports, const char *path) {
+/* Return where a port's peer is. */
+static const char *place_of(const struct zovn_port_options *options) {
+    return *options->path ? options->path : options->interface;
+}
+
+static bool same_place(const struct zovn_ports *ports, const char *place) {
     for (uint32_t i = 0; i < ports->count; i++)
-        if (strcmp(options_of(&ports->named[i])->path, path) == 0)
+        if (strcmp(place_of(options_of(&ports->named[i])), place) == 0)
             return true;
     return false;
 }
@@ -28,8 +33,8 @@ static bool check_new(const struct zovn_ports *ports, const struct zovn_port_opt
                       struct zovn_problem *problem) {
     if (find(ports, options->name) >= 0)
         return zovn_refuse(problem, "%s: there is a port of this name", options->name);
-    if (same_path(ports, options->path))
-        return zovn_refuse(problem, "%s: another port has %s", options->name, options->path);
+    if (same_place(ports, place_of(options)))
+        return zovn_refuse(problem, "%s: another port has %s", options->name, place_of(options));
     if (ports->count == ZOVN_MOST_PORTS)
         return zovn_refuse(problem, "%s: there are 72 ports already", options->name);
     return true;
@@ -44,7 +49,7 @@ bool zovn_ports_add(struct zovn_ports *ports, char *words, struct zovn_problem *
     const char *wrong = NULL;
     named.opened = named.kind->open(ports->forwarder, &options, &wrong);
     if (!named.opened)
-        return zovn_refuse(problem, "%s: %s: %s", options.name, options.path, wrong);
+        return zovn_refuse(problem, "%s: %s: %s", options.name, place_of(&options), wrong);
     ports->named[ports->count++] = named;
     return true;
 }
@@ -68,14 +73,23 @@ void zovn_ports_remove_all(struct zovn_ports *ports) {
         remove_at(ports, ports->count - 1);
 }
 
+void zovn_ports_tick(struct zovn_ports *ports) {
+    for (uint32_t i = 0; i < ports->count; i++)
+        if (ports->named[i].kind->tick)
+            ports->named[i].kind->tick(ports->named[i].opened);
+}
+
 void zovn_ports_write(const struct zovn_ports *ports, bool counters, FILE *to) {
     for (uint32_t i = 0; i < ports->count; i++) {
-        struct zovn_line *line = ports->named[i].kind->line(ports->named[i].opened);
+        const struct zovn_named *named = &ports->named[i];
+        struct zovn_line *line = named->kind->line(named->opened);
         struct zovn_line_state state;
         zovn_line_look(line, &state);
-        fprintf(to, "port name=%s kind=%s path=%s attached=%d attachments=%llu", line->options.name,
-                ports->named[i].kind->name, line->options.path, state.attached,
-                (unsigned long long)state.attachments);
+        fprintf(to, "port name=%s kind=%s %s=%s attached=%d attachments=%llu", line->options.name,
+                named->kind->name, named->kind->by_interface ? "interface" : "path",
+                place_of(&line->options), state.attached, (unsigned long long)state.attachments);
+        if (named->kind->report)
+            named->kind->report(named->opened, to);
         zovn_report_settings(&line->options, to);
         if (counters)
             zovn_report_state(&state, to);

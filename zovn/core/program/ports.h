@@ -24,6 +24,9 @@ bool zovn_ports_remove(struct zovn_ports *ports, const char *name, struct zovn_p
 
 void zovn_ports_remove_all(struct zovn_ports *ports);
 
+/* About once a second: let ports look for peers that come and go by themselves. */
+void zovn_ports_tick(struct zovn_ports *ports);
+
 /* Write a line for each port: what it is, and with `counters` what it counted. */
 void zovn_ports_write(const struct zovn_ports *ports, bool counters, FILE *to);
 

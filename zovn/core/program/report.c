@@ -28,8 +28,9 @@ static void write_vlans(const uint64_t vlans[64], FILE *to) {
 void zovn_report_settings(const struct zovn_port_options *options, FILE *to) {
     static const char *const TRUST[] = {"nothing", "priority", "dscp"};
     const struct zovn_port_settings *settings = &options->settings;
-    fprintf(to, " vlan=%d trunk=%d class=%d trust=%s offloads=%d", settings->vlan, settings->trunk,
-            settings->class, TRUST[settings->trust], options->offloads);
+    fprintf(to, " vlan=%d trunk=%d class=%d trust=%s offloads=%d rate=%" PRIu64, settings->vlan,
+            settings->trunk, settings->class, TRUST[settings->trust], options->offloads,
+            settings->rate_bps);
     write_vlans(settings->vlans, to);
 }
 
@@ -44,6 +45,8 @@ static const char *const REASONS[ZOVN_REASONS] = {
     [ZOVN_OFFLOAD] = "offload",
     [ZOVN_STOPPED] = "stopped",
     [ZOVN_REMOVED] = "removed",
+    [ZOVN_NO_LOCATION] = "no_location",
+    [ZOVN_REFUSED] = "refused",
 };
 
 #define FIELD(name) {#name, offsetof(struct zovn_counters, name)}
@@ -52,10 +55,11 @@ static const struct {
     const char *name;
     size_t at;
 } FIELDS[] = {
-    FIELD(in),         FIELD(in_bytes), FIELD(copies),        FIELD(delivered),
-    FIELD(held),       FIELD(parked),   FIELD(out),           FIELD(out_bytes),
-    FIELD(marked),     FIELD(waiting),  FIELD(waiting_bytes), FIELD(blocked_ns),
-    FIELD(longest_ns), FIELD(stalls),   FIELD(moves),         FIELD(not_learned),
+    FIELD(in),      FIELD(in_bytes),      FIELD(copies),     FIELD(delivered),  FIELD(held),
+    FIELD(parked),  FIELD(out),           FIELD(out_bytes),  FIELD(marked),     FIELD(finished),
+    FIELD(waiting), FIELD(waiting_bytes), FIELD(blocked_ns), FIELD(longest_ns), FIELD(stalls),
+    FIELD(moves),   FIELD(not_learned),   FIELD(beyond),     FIELD(unsound),    FIELD(pauses_sent),
+    FIELD(pauses),  FIELD(paused_ns),
 };
 
 static const char *fault_name(enum zovn_fault fault) {
@@ -64,6 +68,7 @@ static const char *fault_name(enum zovn_fault fault) {
         [ZOVN_AVAIL_JUMP] = "avail_jump",
         [ZOVN_HEAD_RANGE] = "head_range",
         [ZOVN_HEAD_TWICE] = "head_twice",
+        [ZOVN_PEER_GONE] = "peer_gone",
     };
     return NAMES[fault];
 }

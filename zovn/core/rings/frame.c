@@ -1,4 +1,4 @@
-/* Segments of a frame: append, trim, prepend, copy. */
+/* Segments of a frame: append, prepend, trim, keep, copy. */
 #include "rings/frame.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@ static uint32_t least(uint32_t a, uint32_t b) {
 }
 
 bool zovn_frame_append(struct zovn_frame *frame, uint8_t *bytes, uint32_t length) {
-    if (frame->end == 2 + ZOVN_MOST_SEGMENTS)
+    if (frame->end == ZOVN_MOST_PREPENDED + ZOVN_MOST_SEGMENTS)
         return false;
     frame->segments[frame->end++] = (struct zovn_segment){bytes, length};
     frame->length += length;
@@ -30,6 +30,16 @@ void zovn_frame_trim(struct zovn_frame *frame, uint32_t length) {
         length -= part;
         if (!segment->length)
             frame->first++;
+    }
+}
+
+void zovn_frame_keep(struct zovn_frame *frame, uint32_t length) {
+    frame->length = length;
+    frame->end = frame->first;
+    while (length) {
+        struct zovn_segment *segment = &frame->segments[frame->end++];
+        segment->length = least(length, segment->length);
+        length -= segment->length;
     }
 }
 

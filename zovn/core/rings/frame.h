@@ -7,8 +7,10 @@
 
 enum {
     ZOVN_MOST_SEGMENTS = 64,
+    ZOVN_MOST_PREPENDED = 3,
     ZOVN_LEAST_BYTES = 14,     /* an Ethernet header */
     ZOVN_MOST_BYTES = 65535 + 18, /* the longest IP packet with a tagged Ethernet header */
+    ZOVN_NO_CLASS = 0xff,
 };
 
 struct zovn_segment {
@@ -28,27 +30,32 @@ struct zovn_offload {
 
 struct zovn_frame {
     struct zovn_offload offload;
+    uint8_t class;   /* set by a port that knows it, and by the switch; or ZOVN_NO_CLASS */
     uint32_t length; /* the sum of the segments in use */
     uint32_t first;  /* of the segments in use; those before it are room for headers */
     uint32_t end;
-    struct zovn_segment segments[2 + ZOVN_MOST_SEGMENTS];
+    struct zovn_segment segments[ZOVN_MOST_PREPENDED + ZOVN_MOST_SEGMENTS];
 };
 
-/* Begin a frame without bytes, with room for two headers before it. */
+/* Begin a frame without bytes, with room for three headers before it. */
 static inline void zovn_frame_begin(struct zovn_frame *frame) {
     frame->offload = (struct zovn_offload){0};
+    frame->class = ZOVN_NO_CLASS;
     frame->length = 0;
-    frame->first = frame->end = 2;
+    frame->first = frame->end = ZOVN_MOST_PREPENDED;
 }
 
 /* Append bytes; return whether there was room. */
 bool zovn_frame_append(struct zovn_frame *frame, uint8_t *bytes, uint32_t length);
 
-/* Put bytes before the first one. At most two more times than `zovn_frame_trim` emptied one. */
+/* Put bytes before the first one. At most three more times than `zovn_frame_trim` emptied one. */
 void zovn_frame_prepend(struct zovn_frame *frame, uint8_t *bytes, uint32_t length);
 
 /* Remove the first bytes, at most all. */
 void zovn_frame_trim(struct zovn_frame *frame, uint32_t length);
+
+/* Remove all but the first bytes. */
+void zovn_frame_keep(struct zovn_frame *frame, uint32_t length);
 
 /* Copy the first bytes, at most all of them; the frame keeps them. */
 void zovn_frame_peek(const struct zovn_frame *frame, uint8_t *to, uint32_t length);

@@ -43,6 +43,8 @@ static const char *check_class(const struct zovn_switch *vswitch, uint32_t desti
         const struct zovn_queue *queue = &queues->from[i];
         if (zovn_set_has(&queues->sources, i) != (queue->count > 0))
             return "a set of sources is not that of the queues with frames";
+        if (!queue->count && (queue->done || queue->cut))
+            return "a queue without frames has sent a part of one";
         const char *problem =
             queue->count ? walk(vswitch->members[i], queue, destination, &found[i], &bytes) : NULL;
         if (problem)

@@ -3,16 +3,9 @@
 
 #include <string.h>
 
+#include "switch/words.h"
+
 enum { IPV4 = 0x0800, IPV6 = 0x86dd, IPV4_BYTES = 20, TAG_BYTES = 4, CONGESTED = 3 };
-
-static uint32_t word_at(const uint8_t *bytes) {
-    return (uint32_t)bytes[0] << 8 | bytes[1];
-}
-
-static void set_word(uint8_t *bytes, uint32_t word) {
-    bytes[0] = (uint8_t)(word >> 8);
-    bytes[1] = (uint8_t)word;
-}
 
 /* Only packets of ECN senders are marked, and those only that are not marked already. */
 static bool markable(uint32_t bits) {
@@ -23,12 +16,12 @@ static bool markable(uint32_t bits) {
 static bool mark_ipv4(uint8_t *packet, uint32_t length) {
     if (length < IPV4_BYTES || packet[0] >> 4 != 4 || !markable(packet[1] & 3))
         return false;
-    uint32_t before = word_at(packet), sum = ~word_at(packet + 10) & 0xffff;
+    uint32_t before = zovn_word_at(packet), sum = ~zovn_word_at(packet + 10) & 0xffff;
     packet[1] |= CONGESTED;
-    sum += (~before & 0xffff) + word_at(packet);
+    sum += (~before & 0xffff) + zovn_word_at(packet);
     sum = (sum & 0xffff) + (sum >> 16);
     sum = (sum & 0xffff) + (sum >> 16);
-    set_word(packet + 10, ~sum & 0xffff);
+    zovn_set_word(packet + 10, ~sum & 0xffff);
     return true;
 }
 
@@ -41,7 +34,7 @@ static bool mark_ipv6(uint8_t *packet, uint32_t length) {
 }
 
 static bool mark_packet(uint8_t *head, uint32_t length, const struct zovn_facts *facts) {
-    uint32_t at = zovn_network_at(facts), type = word_at(head + at - 2);
+    uint32_t at = zovn_network_at(facts), type = zovn_word_at(head + at - 2);
     if (type == IPV4)
         return mark_ipv4(head + at, length - at);
     return type == IPV6 && mark_ipv6(head + at, length - at);
@@ -64,8 +57,8 @@ static uint8_t *remove_tag(uint8_t *head) {
 static uint8_t *insert_tag(uint8_t *head, uint16_t vlan) {
     uint8_t *begin = head - TAG_BYTES;
     memmove(begin, head, 12);
-    set_word(begin + 12, 0x8100);
-    set_word(begin + 14, vlan);
+    zovn_set_word(begin + 12, 0x8100);
+    zovn_set_word(begin + 14, vlan);
     return begin;
 }
 
@@ -75,7 +68,7 @@ static uint8_t *set_tag(uint8_t *head, const struct zovn_facts *facts, bool tag)
         return facts->tagged ? remove_tag(head) : head;
     if (!facts->tagged)
         return insert_tag(head, facts->vlan);
-    set_word(head + 14, (word_at(head + 14) & 0xf000) | facts->vlan);
+    zovn_set_word(head + 14, (zovn_word_at(head + 14) & 0xf000) | facts->vlan);
     return head;
 }
 

@@ -3,12 +3,11 @@
 
 #include <string.h>
 
+#include "switch/segment.h"
+#include "switch/words.h"
+
 enum { NEEDS_CHECKSUM = 1, ECN_BIT = 0x80, MOST_PACKET = 65535 };
 enum { TAG = 0x8100, IPV4 = 0x0800, IPV6 = 0x86dd };
-
-static uint16_t word_at(const uint8_t *bytes) {
-    return (uint16_t)(bytes[0] << 8 | bytes[1]);
-}
 
 int32_t zovn_offloads_of(const struct zovn_offload *offload) {
     static const uint8_t KINDS[] = {0,         ZOVN_TCP4,        0, ZOVN_UDP_FRAGMENTS,
@@ -20,6 +19,13 @@ int32_t zovn_offloads_of(const struct zovn_offload *offload) {
            (offload->flags & NEEDS_CHECKSUM ? ZOVN_CHECKSUM : 0);
 }
 
+/* The place is behind Ethernet's header and within the frame; in a packet all fields are even. */
+static bool checksum_holds(const struct zovn_facts *facts, const struct zovn_offload *offload) {
+    uint32_t start = offload->checksum_start, offset = offload->checksum_offset;
+    return start >= zovn_network_at(facts) && start + offset + 2 <= facts->length &&
+           start % 2 == 0 && offset % 2 == 0;
+}
+
 /* A frame to be segmented has no checksum yet (5.1.6.2). */
 static bool offload_holds(struct zovn_facts *facts, uint32_t sends) {
     struct zovn_offload *offload = &facts->offload;
@@ -29,10 +35,8 @@ static bool offload_holds(struct zovn_facts *facts, uint32_t sends) {
         return true;
     }
     int32_t needed = zovn_offloads_of(offload);
-    uint32_t end = (uint32_t)offload->checksum_start + offload->checksum_offset + 2;
     return needed >= 0 && !((uint32_t)needed & ~sends) && offload->flags &&
-           (!offload->kind || offload->segment_bytes) &&
-           offload->checksum_start >= zovn_network_at(facts) && end <= facts->length;
+           (!offload->kind || offload->segment_bytes) && checksum_holds(facts, offload);
 }
 
 /* A source that is a group, or no address at all, is none. */
@@ -53,8 +57,8 @@ bool zovn_carries(const struct zovn_port_settings *port, uint16_t vlan) {
 
 /* A tag of VLAN 0 has a priority only. Only trunks accept tags with a VLAN. */
 static bool vlan_of(struct zovn_facts *facts, const struct zovn_port_settings *port) {
-    uint16_t vlan = facts->tagged ? word_at(facts->header + 14) & 0xfff : 0;
-    facts->vlan = vlan ? vlan : port->vlan;
+    uint32_t vlan = facts->tagged ? zovn_word_at(facts->header + 14) & 0xfff : 0;
+    facts->vlan = vlan ? (uint16_t)vlan : port->vlan;
     return facts->vlan && (!vlan || port->trunk) && zovn_carries(port, facts->vlan);
 }
 
@@ -62,10 +66,10 @@ static bool vlan_of(struct zovn_facts *facts, const struct zovn_port_settings *p
  * class is the low byte; -1 for other packets. */
 static int32_t traffic_class(const struct zovn_facts *facts, const uint8_t *head, uint32_t length) {
     uint32_t at = zovn_network_at(facts);
-    uint16_t type = word_at(head + at - 2);
+    uint32_t type = zovn_word_at(head + at - 2);
     if (length < at + 2 || (type != IPV4 && type != IPV6))
         return -1;
-    return type == IPV4 ? head[at + 1] : (word_at(head + at) >> 4 & 0xff);
+    return type == IPV4 ? head[at + 1] : (zovn_word_at(head + at) >> 4 & 0xff);
 }
 
 static uint8_t class_of(const struct zovn_facts *facts, int32_t traffic,
@@ -87,7 +91,7 @@ enum zovn_reason zovn_facts_find(struct zovn_facts *facts, const struct zovn_fra
     facts->length = frame->length;
     facts->offload = frame->offload;
     memcpy(facts->header, head, ZOVN_HEADER);
-    facts->tagged = word_at(head + 12) == TAG;
+    facts->tagged = zovn_word_at(head + 12) == TAG;
     if (!addresses_hold(head) || (facts->tagged && length < ZOVN_HEADER) ||
         !offload_holds(facts, sends))
         return ZOVN_MALFORMED;
@@ -95,6 +99,10 @@ enum zovn_reason zovn_facts_find(struct zovn_facts *facts, const struct zovn_fra
         return ZOVN_TOO_LONG;
     if (reserved(head))
         return ZOVN_RESERVED;
-    facts->class = class_of(facts, traffic_class(facts, head, length), port, settings);
+    facts->payload_at =
+        facts->offload.kind ? zovn_payload_at(frame, &facts->offload, zovn_network_at(facts)) : 0;
+    facts->class = frame->class < ZOVN_CLASSES
+                       ? frame->class
+                       : class_of(facts, traffic_class(facts, head, length), port, settings);
     return vlan_of(facts, port) ? ZOVN_REASONS : ZOVN_VLAN;
 }

@@ -14,6 +14,7 @@ struct zovn_facts {
     uint16_t vlan;
     uint8_t class;
     uint8_t tagged;
+    uint16_t payload_at; /* of a frame that can be segmented; else 0 */
     uint8_t header[ZOVN_HEADER]; /* the frame's first bytes: these are delivered */
 };
 

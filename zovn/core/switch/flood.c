@@ -1,6 +1,7 @@
 /* Floods, and which ports may have a frame at all. */
 #include "switch/flood.h"
 
+#include "switch/offload.h"
 #include "switch/parking.h"
 #include "switch/queues.h"
 
@@ -22,9 +23,9 @@ enum zovn_reason zovn_refusal(const struct zovn_switch *vswitch, uint32_t destin
                               const struct zovn_facts *facts) {
     const struct zovn_member *member = vswitch->members[destination];
     uint64_t limit = vswitch->settings.classes[facts->class].limit_bytes;
-    if ((uint32_t)zovn_offloads_of(&facts->offload) & ~member->port->takes)
+    if (facts->offload.flags && !zovn_offload_fits(facts, member->port->takes))
         return ZOVN_OFFLOAD;
-    if (member->stalled)
+    if (member->lanes[zovn_lane_of(member, facts->class)].stalled)
         return ZOVN_STALLED;
     bool full = limit && member->queues[facts->class].bytes + facts->length > limit;
     return full ? ZOVN_CONGESTION : ZOVN_REASONS;

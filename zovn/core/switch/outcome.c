@@ -31,9 +31,10 @@ static void drop_queue(struct zovn_switch *vswitch, const struct zovn_place *at,
         zovn_dropped(vswitch->members[at->source], zovn_queue_pop(vswitch, at), reason);
 }
 
-void zovn_drop_to(struct zovn_switch *vswitch, uint32_t destination, enum zovn_reason reason) {
+void zovn_drop_to(struct zovn_switch *vswitch, uint32_t destination, uint32_t classes,
+                  enum zovn_reason reason) {
     for (uint32_t class = 0; class < ZOVN_CLASSES; class++)
-        for (uint32_t source = 0; source < vswitch->end; source++)
+        for (uint32_t source = 0; classes >> class & 1 && source < vswitch->end; source++)
             drop_queue(vswitch, &(struct zovn_place){destination, source, class}, reason);
 }
 

@@ -11,7 +11,8 @@ void zovn_delivered(struct zovn_member *source, uint32_t reference);
 void zovn_dropped(struct zovn_member *source, uint32_t reference, enum zovn_reason reason);
 
 /* Drop all that waits for a destination. */
-void zovn_drop_to(struct zovn_switch *vswitch, uint32_t destination, enum zovn_reason reason);
+void zovn_drop_to(struct zovn_switch *vswitch, uint32_t destination, uint32_t classes,
+                  enum zovn_reason reason);
 
 /* Drop all that comes from a source, and give back what it offers. */
 void zovn_drop_from(struct zovn_switch *vswitch, uint32_t source, enum zovn_reason reason);

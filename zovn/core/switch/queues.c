@@ -20,10 +20,24 @@ static struct zovn_class_queues *class_at(struct zovn_switch *vswitch,
     return &vswitch->members[at->destination]->queues[at->class];
 }
 
-/* Of the first frame of a source in a class. */
-static uint32_t first_length(const struct zovn_switch *vswitch,
-                             const struct zovn_class_queues *class, uint32_t source) {
-    return zovn_reference_facts(vswitch->members[source], class->from[source].head)->length;
+static const struct zovn_facts *first_of(const struct zovn_switch *vswitch,
+                                         const struct zovn_class_queues *class, uint32_t source) {
+    return zovn_reference_facts(vswitch->members[source], class->from[source].head);
+}
+
+static uint32_t takes_of(const struct zovn_member *destination, const struct zovn_queue *queue) {
+    return queue->cut ? 0 : destination->port->takes;
+}
+
+/* Of what a source sends next in a class: its first frame, or a segment of it. */
+static uint32_t next_length(const struct zovn_switch *vswitch,
+                            const struct zovn_member *destination,
+                            const struct zovn_class_queues *class, uint32_t source) {
+    const struct zovn_facts *facts = first_of(vswitch, class, source);
+    if (__builtin_expect(!facts->offload.kind, 1))
+        return facts->length;
+    const struct zovn_queue *queue = &class->from[source];
+    return zovn_offload_length(facts, takes_of(destination, queue), queue->done);
 }
 
 void zovn_queue_push(struct zovn_switch *vswitch, const struct zovn_place *at, uint32_t reference) {
@@ -60,8 +74,10 @@ uint32_t zovn_queue_pop(struct zovn_switch *vswitch, const struct zovn_place *at
     struct zovn_member *destination = vswitch->members[at->destination];
     struct zovn_class_queues *class = class_at(vswitch, at);
     struct zovn_queue *queue = &class->from[at->source];
-    uint32_t reference = queue->head, length = first_length(vswitch, class, at->source);
+    uint32_t reference = queue->head, length = first_of(vswitch, class, at->source)->length;
     queue->head = *next_of(vswitch->members[at->source], reference);
+    queue->done = 0;
+    queue->cut = false;
     class->bytes -= length;
     destination->counters.waiting_bytes -= length;
     destination->counters.waiting--;
@@ -71,10 +87,12 @@ uint32_t zovn_queue_pop(struct zovn_switch *vswitch, const struct zovn_place *at
 }
 
 /* Deficit round robin (Shreedhar and Varghese 1995): a turn adds a quantum, unused credit stays. */
-static uint32_t source_turn(const struct zovn_switch *vswitch, struct zovn_class_queues *class) {
+static uint32_t source_turn(const struct zovn_switch *vswitch,
+                            const struct zovn_member *destination,
+                            struct zovn_class_queues *class) {
     uint32_t source = class->turn;
     while (!zovn_set_has(&class->sources, source) ||
-           first_length(vswitch, class, source) > class->from[source].credit) {
+           next_length(vswitch, destination, class, source) > class->from[source].credit) {
         source = zovn_set_after(&class->sources, source);
         class->from[source].credit += ZOVN_QUANTUM;
     }
@@ -86,32 +104,69 @@ static uint32_t next_class(uint32_t classes, uint32_t after) {
     return (uint32_t)__builtin_ctz(later ? later : classes);
 }
 
-/* The same among classes, with quanta by weight. */
-static uint32_t weighted_turn(const struct zovn_switch *vswitch, struct zovn_member *destination) {
+/* The same among classes, with quanta by weight. A class that has frames, but no room, loses what
+ * is left of its turn: else this would add up while it waits, and then hold up the others. */
+static uint32_t weighted_turn(const struct zovn_switch *vswitch, struct zovn_member *destination,
+                              uint32_t classes) {
     for (;;) {
         uint32_t turn = destination->class_turn;
         struct zovn_class_queues *class = &destination->queues[turn];
-        if (destination->classes >> turn & 1 &&
-            first_length(vswitch, class, source_turn(vswitch, class)) <= class->credit)
-            return turn;
-        turn = destination->class_turn = next_class(destination->classes, turn);
+        if (classes >> turn & 1) {
+            uint32_t source = source_turn(vswitch, destination, class);
+            if (next_length(vswitch, destination, class, source) <= class->credit)
+                return turn;
+        } else {
+            class->credit = 0;
+        }
+        turn = destination->class_turn = next_class(classes, turn);
         destination->queues[turn].credit +=
             (uint64_t)ZOVN_QUANTUM * vswitch->settings.classes[turn].weight;
     }
 }
 
-void zovn_queue_turn(struct zovn_switch *vswitch, uint32_t destination, struct zovn_place *at) {
+void zovn_queue_turn(struct zovn_switch *vswitch, uint32_t destination, uint32_t classes,
+                     struct zovn_place *at) {
     struct zovn_member *member = vswitch->members[destination];
-    uint32_t strict = member->classes & vswitch->strict;
+    uint32_t strict = classes & vswitch->strict;
     at->destination = destination;
-    at->class = strict ? 31 - (uint32_t)__builtin_clz(strict) : weighted_turn(vswitch, member);
-    at->source = source_turn(vswitch, &member->queues[at->class]);
+    at->class =
+        strict ? 31 - (uint32_t)__builtin_clz(strict) : weighted_turn(vswitch, member, classes);
+    at->source = source_turn(vswitch, member, &member->queues[at->class]);
 }
 
 void zovn_queue_charge(struct zovn_switch *vswitch, const struct zovn_place *at) {
     struct zovn_class_queues *class = class_at(vswitch, at);
-    uint32_t length = first_length(vswitch, class, at->source);
+    uint32_t length = next_length(vswitch, vswitch->members[at->destination], class, at->source);
     class->from[at->source].credit -= length;
     if (vswitch->settings.classes[at->class].weight)
         class->credit -= length;
+}
+
+bool zovn_queue_advance(struct zovn_switch *vswitch, const struct zovn_place *at) {
+    struct zovn_class_queues *class = class_at(vswitch, at);
+    struct zovn_queue *queue = &class->from[at->source];
+    uint32_t takes = takes_of(vswitch->members[at->destination], queue);
+    uint32_t step = zovn_offload_step(first_of(vswitch, class, at->source), takes, queue->done);
+    queue->done = (uint16_t)(queue->done + step);
+    return step;
+}
+
+bool zovn_queue_cut(struct zovn_switch *vswitch, const struct zovn_place *at) {
+    struct zovn_class_queues *class = class_at(vswitch, at);
+    struct zovn_queue *queue = &class->from[at->source];
+    const struct zovn_facts *facts = first_of(vswitch, class, at->source);
+    uint32_t takes = takes_of(vswitch->members[at->destination], queue);
+    queue->cut = facts->payload_at && zovn_offload_length(facts, takes, 0) == facts->length &&
+                 zovn_offload_length(facts, 0, 0) < facts->length;
+    return queue->cut;
+}
+
+const struct zovn_facts *zovn_queue_finish(struct zovn_switch *vswitch, const struct zovn_place *at,
+                                           struct zovn_finished *finished,
+                                           struct zovn_frame *frame) {
+    struct zovn_class_queues *class = class_at(vswitch, at);
+    const struct zovn_queue *queue = &class->from[at->source];
+    uint32_t takes = takes_of(vswitch->members[at->destination], queue);
+    return zovn_offload_finish(finished, first_of(vswitch, class, at->source), takes, queue->done,
+                               frame);
 }

@@ -2,6 +2,7 @@
 #ifndef ZOVN_SWITCH_QUEUES_H
 #define ZOVN_SWITCH_QUEUES_H
 
+#include "switch/offload.h"
 #include "switch/state.h"
 
 /* One queue, and its first frame. */
@@ -16,11 +17,25 @@ void zovn_queue_push(struct zovn_switch *vswitch, const struct zovn_place *at, u
 /* Remove the first frame of a queue that has one; return its reference. */
 uint32_t zovn_queue_pop(struct zovn_switch *vswitch, const struct zovn_place *at);
 
-/* Find whose turn it is at a destination with frames. Without `zovn_queue_charge` it stays so:
- * what is left of a turn survives a full ring. */
-void zovn_queue_turn(struct zovn_switch *vswitch, uint32_t destination, struct zovn_place *at);
+/* Find whose turn it is at a destination, among `classes`, which have frames. Without
+ * `zovn_queue_charge` it stays so: what is left of a turn survives a full ring. */
+void zovn_queue_turn(struct zovn_switch *vswitch, uint32_t destination, uint32_t classes,
+                     struct zovn_place *at);
 
-/* Charge the turn with its first frame. */
+/* Charge the turn with its first frame, or with the next segment of it. */
 void zovn_queue_charge(struct zovn_switch *vswitch, const struct zovn_place *at);
+
+/* After a part of the first frame, which has a kind of segmentation, went out: return whether more of
+ * it follow. */
+bool zovn_queue_advance(struct zovn_switch *vswitch, const struct zovn_place *at);
+
+/* Let the first frame go as segments, since it is too long as it is; return false if that does not
+ * make it shorter. */
+bool zovn_queue_cut(struct zovn_switch *vswitch, const struct zovn_place *at);
+
+/* Make the first frame what goes out of it next; return what is to be known of it then. */
+const struct zovn_facts *zovn_queue_finish(struct zovn_switch *vswitch, const struct zovn_place *at,
+                                           struct zovn_finished *finished,
+                                           struct zovn_frame *frame);
 
 #endif

@@ -2,6 +2,7 @@
 #include "switch/serve.h"
 
 #include "switch/edit.h"
+#include "switch/offload.h"
 #include "switch/outcome.h"
 #include "switch/parking.h"
 
@@ -21,22 +22,42 @@ static bool fetch(const struct zovn_member *source, uint32_t reference,
     return true;
 }
 
+static bool has_room(const struct zovn_member *member, uint32_t lane) {
+    return member->port->class_room ? member->port->class_room(member->port, lane)
+                                    : member->port->calls->room(member->port);
+}
+
+/* As the frame's sender left it, or finished by the switch. */
 static enum zovn_put_result put(struct zovn_switch *vswitch, const struct zovn_place *at,
                                 const struct zovn_facts *facts, struct zovn_frame *frame) {
     struct zovn_member *member = vswitch->members[at->destination];
     uint64_t threshold = vswitch->settings.classes[at->class].mark_bytes;
     bool mark = threshold && member->queues[at->class].bytes > threshold;
     struct zovn_head head;
+    struct zovn_finished finished;
+    if (facts->offload.flags) {
+        if (!has_room(member, zovn_lane_of(member, at->class)))
+            return ZOVN_PUT_NO_ROOM;
+        facts = zovn_queue_finish(vswitch, at, &finished, frame);
+    }
     bool marked = zovn_edit(frame, &head, facts, mark, &member->settings);
     uint32_t length = frame->length; /* the port puts its own header before it */
+    frame->class = (uint8_t)at->class;
     enum zovn_put_result result = member->port->calls->put(member->port, frame);
     if (result == ZOVN_PUT_DONE) {
         member->counters.out++;
         member->counters.out_bytes += length;
         zovn_pace_sent(&member->pace, vswitch->now_ns, length);
         member->counters.marked += marked;
+        member->counters.finished += facts == &finished.facts;
     }
     return result;
+}
+
+static enum zovn_reason reason_of(enum zovn_put_result result) {
+    if (result == ZOVN_PUT_NO_LOCATION)
+        return ZOVN_NO_LOCATION;
+    return result == ZOVN_PUT_REFUSED ? ZOVN_REFUSED : ZOVN_TOO_LONG;
 }
 
 /* Return false if there is no room: then nothing has changed. */
@@ -49,32 +70,36 @@ static bool move(struct zovn_switch *vswitch, const struct zovn_place *at) {
     enum zovn_put_result result = whole ? put(vswitch, at, facts, &frame) : ZOVN_PUT_TOO_LONG;
     if (result == ZOVN_PUT_NO_ROOM)
         return false;
+    if (result == ZOVN_PUT_TOO_LONG && whole && zovn_queue_cut(vswitch, at))
+        return true;
     zovn_queue_charge(vswitch, at);
+    if (result == ZOVN_PUT_DONE && facts->offload.kind && zovn_queue_advance(vswitch, at))
+        return true;
     zovn_queue_pop(vswitch, at);
     if (result == ZOVN_PUT_DONE)
         zovn_delivered(source, reference);
     else
-        zovn_dropped(source, reference, whole ? ZOVN_TOO_LONG : ZOVN_MALFORMED);
+        zovn_dropped(source, reference, whole ? reason_of(result) : ZOVN_MALFORMED);
     return true;
 }
 
-/* Time that frames waited for a destination which took none, up to now. */
-static void block(struct zovn_member *member, uint64_t now_ns) {
-    if (!member->blocked) {
-        member->blocked = true;
-        member->blocked_since_ns = member->blocked_until_ns = now_ns;
+/* Time that frames waited for a lane which took none, up to now. */
+static void block(struct zovn_member *member, struct zovn_lane *lane, uint64_t now_ns) {
+    if (!lane->blocked) {
+        lane->blocked = true;
+        lane->blocked_since_ns = lane->blocked_until_ns = now_ns;
     }
-    uint64_t lasts_ns = now_ns - member->blocked_since_ns;
-    member->counters.blocked_ns += now_ns - member->blocked_until_ns;
-    member->blocked_until_ns = now_ns;
+    uint64_t lasts_ns = now_ns - lane->blocked_since_ns;
+    member->counters.blocked_ns += now_ns - lane->blocked_until_ns;
+    lane->blocked_until_ns = now_ns;
     if (lasts_ns > member->counters.longest_ns)
         member->counters.longest_ns = lasts_ns;
 }
 
-static void unblock(struct zovn_member *member, uint64_t now_ns) {
-    if (member->blocked)
-        block(member, now_ns);
-    member->blocked = false;
+static void unblock(struct zovn_member *member, struct zovn_lane *lane, uint64_t now_ns) {
+    if (lane->blocked)
+        block(member, lane, now_ns);
+    lane->blocked = false;
 }
 
 /* A port that waits for its own rate is not blocked: its peer would take frames. */
@@ -82,38 +107,67 @@ static bool may_send(const struct zovn_member *member, uint64_t now_ns) {
     return zovn_pace_due(&member->pace, now_ns) == now_ns;
 }
 
+/* The classes of a lane, as bits. */
+static uint32_t classes_of(const struct zovn_member *member, uint32_t lane) {
+    return member->port->class_room ? 1u << lane : ~0u;
+}
+
+static void note(struct zovn_member *member, uint32_t served, uint32_t full, uint64_t now_ns) {
+    for (uint32_t i = 0; i < zovn_lanes(member); i++) {
+        struct zovn_lane *lane = &member->lanes[i];
+        if (served >> i & 1 || (!(full >> i & 1) && !lane->stalled))
+            unblock(member, lane, now_ns);
+        if (full >> i & 1)
+            block(member, lane, now_ns);
+    }
+}
+
+/* A frame found no room: none at all, which ends the round where it is; or none for its lane.
+ * Return the lanes without room, as bits. */
+static uint32_t close_lanes(const struct zovn_member *member, uint32_t lane, uint32_t *open) {
+    bool any = member->port->class_room && member->port->calls->room(member->port);
+    *open &= any ? ~(1u << lane) : 0;
+    return any || !member->port->class_room ? 1u << lane : member->classes;
+}
+
 uint32_t zovn_serve(struct zovn_switch *vswitch, uint32_t destination) {
     struct zovn_member *member = vswitch->members[destination];
-    uint64_t out = member->counters.out;
-    uint32_t moved = 0;
-    bool room = true;
-    while (room && member->classes && may_send(member, vswitch->now_ns)) {
+    uint32_t moved = 0, open = ~0u, served = 0, full = 0; /* classes; lanes */
+    while (member->classes & open && may_send(member, vswitch->now_ns)) {
         struct zovn_place at;
-        zovn_queue_turn(vswitch, destination, &at);
-        room = move(vswitch, &at);
-        moved += room;
+        uint64_t out = member->counters.out;
+        zovn_queue_turn(vswitch, destination, member->classes & open, &at);
+        uint32_t lane = zovn_lane_of(member, at.class);
+        if (move(vswitch, &at)) {
+            moved++;
+            served |= (uint32_t)(member->counters.out != out) << lane;
+        } else {
+            full |= close_lanes(member, lane, &open);
+        }
     }
-    if (member->counters.out != out || (room && !member->stalled))
-        unblock(member, vswitch->now_ns);
-    if (!room)
-        block(member, vswitch->now_ns);
+    note(member, served, full, vswitch->now_ns);
     return moved;
+}
+
+static void watch(struct zovn_switch *vswitch, uint32_t destination, uint32_t number) {
+    struct zovn_member *member = vswitch->members[destination];
+    struct zovn_lane *lane = &member->lanes[number];
+    uint64_t now_ns = vswitch->now_ns;
+    if (lane->stalled) {
+        block(member, lane, now_ns);
+        lane->stalled = !has_room(member, number);
+        if (!lane->stalled)
+            unblock(member, lane, now_ns);
+    } else if (now_ns - lane->blocked_since_ns >= vswitch->settings.stall_ns) {
+        lane->stalled = true;
+        member->counters.stalls++;
+        zovn_drop_to(vswitch, destination, classes_of(member, number), ZOVN_STALLED);
+    }
 }
 
 /* A port that frames wait for and that takes none for long must not hold its senders up. */
 void zovn_watch(struct zovn_switch *vswitch, uint32_t destination) {
-    struct zovn_member *member = vswitch->members[destination];
-    uint64_t now_ns = vswitch->now_ns;
-    if (!member->blocked)
-        return;
-    if (member->stalled) {
-        block(member, now_ns);
-        member->stalled = !member->port->calls->room(member->port);
-        if (!member->stalled)
-            unblock(member, now_ns);
-    } else if (now_ns - member->blocked_since_ns >= vswitch->settings.stall_ns) {
-        member->stalled = true;
-        member->counters.stalls++;
-        zovn_drop_to(vswitch, destination, ZOVN_STALLED);
-    }
+    for (uint32_t i = 0; i < zovn_lanes(vswitch->members[destination]); i++)
+        if (vswitch->members[destination]->lanes[i].blocked)
+            watch(vswitch, destination, i);
 }

@@ -31,6 +31,8 @@ struct zovn_parked {
 
 struct zovn_queue {
     uint32_t head, tail, count;
+    uint16_t done; /* bytes of the first frame's payload that went out as segments */
+    bool cut; /* the first frame goes out as segments, whatever the port takes */
     uint64_t credit; /* bytes that the source may still send in its turn */
 };
 
@@ -40,6 +42,12 @@ struct zovn_class_queues {
     uint32_t turn; /* the source that has it */
     uint64_t bytes;
     uint64_t credit; /* the same of the class among those with weights */
+};
+
+/* What has room of its own at a destination: a class where its port tells of each, else all. */
+struct zovn_lane {
+    bool blocked, stalled;
+    uint64_t blocked_since_ns, blocked_until_ns;
 };
 
 struct zovn_member {
@@ -58,10 +66,18 @@ struct zovn_member {
     struct zovn_class_queues queues[ZOVN_CLASSES];
     uint32_t classes; /* those with frames, as bits */
     uint32_t class_turn; /* of those with weights */
-    bool blocked, stalled;
+    struct zovn_lane lanes[ZOVN_CLASSES]; /* only the first, if classes share their room */
     struct zovn_pace pace;
-    uint64_t blocked_since_ns, blocked_until_ns;
 };
+
+static inline uint32_t zovn_lanes(const struct zovn_member *member) {
+    return member->port->class_room ? ZOVN_CLASSES : 1;
+}
+
+/* Return the number of a class's lane. */
+static inline uint32_t zovn_lane_of(const struct zovn_member *member, uint32_t class) {
+    return member->port->class_room ? class : 0;
+}
 
 struct zovn_switch {
     struct zovn_settings settings;

@@ -2,6 +2,7 @@
 #include "switch/switch.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "switch/classify.h"
 #include "switch/outcome.h"
@@ -93,9 +94,9 @@ static void stop(struct zovn_switch *vswitch, uint32_t port, enum zovn_reason re
     struct zovn_member *member = vswitch->members[port];
     member->running = false;
     zovn_drop_from(vswitch, port, reason);
-    zovn_drop_to(vswitch, port, reason);
+    zovn_drop_to(vswitch, port, ~0u, reason);
     zovn_addresses_forget(&vswitch->addresses, port);
-    member->blocked = member->stalled = false;
+    memset(member->lanes, 0, sizeof member->lanes);
 }
 
 static void publish_all(struct zovn_switch *vswitch) {
@@ -114,7 +115,7 @@ void zovn_switch_remove(struct zovn_switch *vswitch, uint32_t port, struct zovn_
     stop(vswitch, port, ZOVN_REMOVED);
     publish_all(vswitch);
     if (last)
-        *last = member->counters;
+        zovn_switch_counters(vswitch, port, last);
     vswitch->members[port] = NULL;
     member->port->calls->free(member->port);
     free_member(vswitch, member);
@@ -175,12 +176,26 @@ int32_t zovn_switch_find(const struct zovn_switch *vswitch, uint16_t vlan, const
     return zovn_addresses_find(&vswitch->addresses, vlan, address, vswitch->now_ns);
 }
 
+static void add_line(const struct zovn_port *port, struct zovn_counters *counters) {
+    struct zovn_port_counts counts = {0};
+    if (port->count)
+        port->count(port, &counts);
+    counters->beyond = counts.beyond;
+    counters->unsound = counts.unsound;
+    counters->overruns = counts.overruns;
+    counters->pauses_sent = counts.pauses_sent;
+    counters->pauses = counts.pauses;
+    counters->paused_ns = counts.paused_ns;
+}
+
 bool zovn_switch_counters(const struct zovn_switch *vswitch, uint32_t port,
                           struct zovn_counters *counters) {
     const struct zovn_member *member = member_at(vswitch, port);
-    if (member)
-        *counters = member->counters;
-    return member;
+    if (!member)
+        return false;
+    *counters = member->counters;
+    add_line(member->port, counters);
+    return true;
 }
 
 enum zovn_fault zovn_switch_fault(const struct zovn_switch *vswitch, uint32_t port) {
@@ -190,5 +205,8 @@ enum zovn_fault zovn_switch_fault(const struct zovn_switch *vswitch, uint32_t po
 
 bool zovn_switch_stalled(const struct zovn_switch *vswitch, uint32_t port) {
     const struct zovn_member *member = member_at(vswitch, port);
-    return member && member->stalled;
+    for (uint32_t i = 0; member && i < ZOVN_CLASSES; i++)
+        if (member->lanes[i].stalled)
+            return true;
+    return false;
 }

@@ -99,6 +99,42 @@ static void write_addresses(struct hostile *guest, uint8_t *bytes) {
         write_byte(&bytes[draw(guest, 12)], draw(guest, 256));
 }
 
+/* Mostly the value that is meant. */
+static void write_nearly(struct hostile *guest, uint8_t *to, uint64_t value) {
+    write_byte(to, draw(guest, 60) ? value : draw(guest, 256));
+}
+
+static void write_words(struct hostile *guest, uint8_t *to, const uint16_t *words, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        write_nearly(guest, to + 2 * i, words[i] & 0xff);
+        write_nearly(guest, to + 2 * i + 1, words[i] >> 8);
+    }
+}
+
+/* A TCP segment or UDP datagram that is left to be finished. */
+static void write_packet(struct hostile *guest, uint8_t *bytes) {
+    bool six = draw(guest, 2), udp = draw(guest, 2), tagged = draw(guest, 4) == 0;
+    uint16_t at = tagged ? 18 : 14, start = (uint16_t)(at + (six ? 40 : 20));
+    uint32_t segmented = udp ? 5 : (six ? 4u : 1u) | (draw(guest, 2) ? 0x80 : 0);
+    uint32_t kind = draw(guest, 3) ? segmented : 0, size = 1 + (uint32_t)draw(guest, 700);
+    const uint16_t header[] = {(uint16_t)(1 | kind << 8), 0, (uint16_t)size, start, udp ? 6 : 16};
+    write_words(guest, bytes, header, sizeof header / sizeof *header);
+    uint8_t *packet = bytes + 12 + at;
+    write_nearly(guest, bytes + 24, 0x81);
+    write_nearly(guest, bytes + 25, 0);
+    write_nearly(guest, bytes + 26, 0);
+    write_nearly(guest, bytes + 27, 1);
+    for (uint32_t i = 0; i < 60; i++)
+        write_byte(packet + i, draw(guest, 256));
+    write_nearly(guest, packet - 2, six ? 0x86 : 8);
+    write_nearly(guest, packet - 1, six ? 0xdd : 0);
+    write_nearly(guest, packet, six ? 0x60 : 0x45);
+    write_nearly(guest, packet + 6, six ? (udp ? 17 : 6) : 0x40);
+    write_nearly(guest, packet + 7, 0);
+    write_nearly(guest, packet + 9, udp ? 17 : 6);
+    write_nearly(guest, bytes + 12 + start + 12, 0x50);
+}
+
 /* The network header, which is mostly zero, is followed by Ethernet's, and the begin of a packet. */
 static void write_frame(struct hostile *guest) {
     static const uint8_t TYPES[][2] = {{0x81, 0}, {8, 0}, {0x86, 0xdd}, {0x88, 0xb5}};
@@ -111,6 +147,8 @@ static void write_frame(struct hostile *guest) {
     write_byte(&bytes[25], type[1]);
     for (uint32_t i = 26; i < 46; i++)
         write_byte(&bytes[i], draw(guest, 256));
+    if (draw(guest, 2))
+        write_packet(guest, bytes);
 }
 
 void hostile_act(struct hostile *guest) {
@@ -179,7 +217,7 @@ struct zovn_port *hostile_port(struct hostile *guest) {
         .receive = ring_of(guest, 1),
         .mergeable = draw(guest, 2),
         .version_1 = true,
-        .sends = (uint32_t)draw(guest, 64),
+        .sends = (uint32_t)(draw(guest, 2) ? 63 : draw(guest, 64)),
         .takes = (uint32_t)draw(guest, 64),
     };
     return zovn_ring_port_new(&settings);

@@ -1,7 +1,9 @@
 /* The cost of a frame in the switch alone: guests' rings in this process, and no guests.
  *
- * Usage: zovn-bench PORTS BYTES SECONDS. All ports send to all others, as fast as they can. Only the
- * step is timed; what a guest would do to its rings between two steps is not. Prints JSON. */
+ * Usage: zovn-bench PORTS BYTES SECONDS [LEFT]. All ports send to all others, as fast as they can. Only
+ * the step is timed; what a guest would do to its rings between two steps is not. Prints JSON.
+ * LEFT is what senders leave to others: `checksum`, or `segments` of 1,448 bytes, which the switch
+ * finishes; or `whole`, the same for receivers that take it. Frames are TCP's then. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +14,15 @@
 #include "switch/switch.h"
 
 enum { SIZE = 256, BUFFER_BYTES = 2048, HEADER = 12, WARM_UP = 200 };
+enum { MOST_BYTES = 60000, PLAIN_BYTES = BUFFER_BYTES - HEADER, TCP_AT = 34 };
+
+enum left { NOTHING, CHECKSUMS, SEGMENTS, WHOLE };
+
+struct options {
+    uint32_t ports, bytes;
+    double seconds;
+    enum left left;
+};
 
 /* One of a guest's rings, as its driver knows it. */
 struct queue {
@@ -37,13 +48,14 @@ static void *room(size_t bytes) {
 }
 
 /* Make all descriptors available. The guest's addresses are offsets into its buffers. */
-static void begin_queue(struct queue *queue, uint64_t at, uint32_t length, uint16_t flags) {
+static void begin_queue(struct queue *queue, uint64_t at, uint32_t stride, uint32_t length,
+                        uint16_t flags) {
     queue->descriptors = room(SIZE * sizeof *queue->descriptors);
     queue->avail = room(sizeof *queue->avail + 2 * (SIZE + 1));
     queue->used = room(sizeof *queue->used + 8 * SIZE + 2);
     for (uint16_t i = 0; i < SIZE; i++) {
         queue->descriptors[i] =
-            (struct zovn_descriptor){at + (uint64_t)i * BUFFER_BYTES, length, flags, 0};
+            (struct zovn_descriptor){at + (uint64_t)i * stride, length, flags, 0};
         queue->avail->ring[i] = i;
     }
     queue->avail->index = SIZE;
@@ -60,13 +72,31 @@ static void refill(struct queue *queue) {
     }
 }
 
-static void write_frame(uint8_t *buffer, uint32_t from, uint32_t to) {
+/* What a sender says of a TCP segment, or of several in one frame, and the headers that it needs. */
+static void leave(uint8_t *buffer, enum left left) {
+    uint8_t *packet = buffer + HEADER + 14;
+    struct zovn_offload said = {.flags = 1, .checksum_start = TCP_AT, .checksum_offset = 16};
+    if (left != CHECKSUMS) {
+        said.kind = 1;
+        said.segment_bytes = 1448;
+    }
+    memcpy(buffer, &said, sizeof said);
+    packet[-2] = 8;
+    packet[-1] = 0;
+    packet[0] = 0x45;
+    packet[9] = 6;
+    packet[20 + 12] = 0x50;
+}
+
+static void write_frame(uint8_t *buffer, uint32_t from, uint32_t to, enum left left) {
     uint8_t *frame = buffer + HEADER;
     frame[0] = frame[6] = 2;
     frame[5] = (uint8_t)to;
     frame[11] = (uint8_t)from;
     frame[12] = 0x88;
     frame[13] = 0xb5;
+    if (left != NOTHING)
+        leave(buffer, left);
 }
 
 static struct zovn_split_ring ring_of(const struct guest *guest, const struct queue *queue) {
@@ -77,33 +107,38 @@ static struct zovn_split_ring ring_of(const struct guest *guest, const struct qu
                                     .size = SIZE};
 }
 
-static struct zovn_port *begin_guest(struct guest *guest, uint32_t self, uint32_t ports,
-                                     uint32_t bytes) {
-    size_t half = (size_t)SIZE * BUFFER_BYTES;
-    guest->buffers = room(2 * half);
+static struct zovn_port *begin_guest(struct guest *guest, uint32_t self,
+                                     const struct options *options) {
+    uint32_t length = HEADER + options->bytes;
+    uint32_t stride = length < BUFFER_BYTES ? BUFFER_BYTES : (length + 63) / 64 * 64;
+    uint64_t sent = (uint64_t)SIZE * stride, all = sent + SIZE * BUFFER_BYTES;
+    guest->buffers = room(all);
     guest->memory.count = 1;
-    guest->memory.regions[0] = (struct zovn_region){0, 2 * half, guest->buffers};
-    begin_queue(&guest->transmit, 0, HEADER + bytes, 0);
-    begin_queue(&guest->receive, half, BUFFER_BYTES, ZOVN_WRITE);
+    guest->memory.regions[0] = (struct zovn_region){0, all, guest->buffers};
+    begin_queue(&guest->transmit, 0, stride, length, 0);
+    begin_queue(&guest->receive, sent, BUFFER_BYTES, BUFFER_BYTES, ZOVN_WRITE);
     for (uint32_t i = 0; i < SIZE; i++)
-        write_frame(guest->buffers + (size_t)i * BUFFER_BYTES, self,
-                    (self + 1 + i % (ports - 1)) % ports);
-    struct zovn_ring_settings settings = {.transmit = ring_of(guest, &guest->transmit),
-                                          .receive = ring_of(guest, &guest->receive),
-                                          .mergeable = true,
-                                          .version_1 = true};
+        write_frame(guest->buffers + (size_t)i * stride, self,
+                    (self + 1 + i % (options->ports - 1)) % options->ports, options->left);
+    struct zovn_ring_settings settings = {
+        .transmit = ring_of(guest, &guest->transmit),
+        .receive = ring_of(guest, &guest->receive),
+        .mergeable = true,
+        .version_1 = true,
+        .sends = ZOVN_CHECKSUM | ZOVN_TCP4,
+        .takes = options->left == WHOLE ? ZOVN_CHECKSUM | ZOVN_TCP4 : 0};
     return zovn_ring_port_new(&settings);
 }
 
-static struct zovn_switch *begin(struct guest *guests, uint32_t ports, uint32_t bytes) {
+static struct zovn_switch *begin(struct guest *guests, const struct options *options) {
     struct zovn_settings settings;
     zovn_settings_default(&settings);
     const char *problem;
     struct zovn_switch *vswitch = zovn_switch_new(&settings, &problem);
     struct zovn_port_settings access = {.vlan = 1};
-    for (uint32_t i = 0; vswitch && i < ports; i++) {
+    for (uint32_t i = 0; vswitch && i < options->ports; i++) {
         uint8_t address[6] = {2, 0, 0, 0, 0, (uint8_t)i};
-        struct zovn_port *port = begin_guest(&guests[i], i, ports, bytes);
+        struct zovn_port *port = begin_guest(&guests[i], i, options);
         zovn_switch_add(vswitch, port, &access, &problem);
         zovn_switch_fix(vswitch, i, 1, address);
     }
@@ -116,11 +151,12 @@ static double now_ns(void) {
     return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
-static uint64_t delivered(const struct zovn_switch *vswitch, uint32_t ports) {
+/* Frames that went out: a sender's frame may be several. */
+static uint64_t out_of(const struct zovn_switch *vswitch, uint32_t ports) {
     struct zovn_counters counters;
     uint64_t sum = 0;
     for (uint32_t i = 0; i < ports && zovn_switch_counters(vswitch, i, &counters); i++)
-        sum += counters.delivered;
+        sum += counters.out;
     return sum;
 }
 
@@ -136,23 +172,45 @@ static double step_ns(struct zovn_switch *vswitch, struct guest *guests, uint32_
     return took;
 }
 
+static bool read_left(const char *word, enum left *left) {
+    static const char *const WORDS[] = {"nothing", "checksum", "segments", "whole"};
+    for (uint32_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
+        if (strcmp(word, WORDS[i]) == 0) {
+            *left = (enum left)i;
+            return true;
+        }
+    return false;
+}
+
+static bool read_options(int argc, char **argv, struct options *options) {
+    if (argc < 4 || argc > 5 || (argc == 5 && !read_left(argv[4], &options->left)))
+        return false;
+    options->ports = (uint32_t)atoi(argv[1]);
+    options->bytes = (uint32_t)atoi(argv[2]);
+    options->seconds = atof(argv[3]);
+    uint32_t most = options->left < SEGMENTS ? PLAIN_BYTES : MOST_BYTES;
+    return options->ports >= 2 && options->ports <= ZOVN_MOST_PORTS && options->bytes >= 60 &&
+           options->bytes <= most;
+}
+
 int main(int argc, char **argv) {
-    uint32_t ports = argc == 4 ? (uint32_t)atoi(argv[1]) : 0;
-    uint32_t bytes = argc == 4 ? (uint32_t)atoi(argv[2]) : 0;
-    if (ports < 2 || ports > ZOVN_MOST_PORTS || bytes < 60 || bytes > BUFFER_BYTES - HEADER) {
-        fputs("usage: zovn-bench PORTS BYTES SECONDS, with 2 to 72 ports, 60 to 2036 bytes\n",
-              stderr);
+    struct options options = {0};
+    if (!read_options(argc, argv, &options)) {
+        fputs(
+            "usage: zovn-bench PORTS BYTES SECONDS [nothing|checksum|segments|whole], with 2 to 72 "
+            "ports, 60 to 2036 bytes, or to 60000 for segments\n",
+            stderr);
         return 2;
     }
-    struct guest *guests = room(ports * sizeof *guests);
-    struct zovn_switch *vswitch = begin(guests, ports, bytes);
+    struct guest *guests = room(options.ports * sizeof *guests);
+    struct zovn_switch *vswitch = begin(guests, &options);
     for (uint32_t i = 0; i < WARM_UP; i++)
-        step_ns(vswitch, guests, ports);
-    uint64_t before = delivered(vswitch, ports);
-    double took = 0, end = now_ns() + atof(argv[3]) * 1e9;
+        step_ns(vswitch, guests, options.ports);
+    uint64_t before = out_of(vswitch, options.ports);
+    double took = 0, end = now_ns() + options.seconds * 1e9;
     while (now_ns() < end)
-        took += step_ns(vswitch, guests, ports);
-    uint64_t frames = delivered(vswitch, ports) - before;
+        took += step_ns(vswitch, guests, options.ports);
+    uint64_t frames = out_of(vswitch, options.ports) - before;
     printf("{\"frames\": %" PRIu64 ", \"busy_ns\": %.0f}\n", frames, took);
     return 0;
 }

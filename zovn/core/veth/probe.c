@@ -125,39 +125,42 @@ static bool try_port(struct zovn_port *port, int sender, char *why) {
     return judge(&arrived, sent, why);
 }
 
-static bool try_pair(char *why) {
-    int error = zovn_pair_make(FRAMES + BATCH);
-    if (error) {
-        snprintf(why, ZOVN_VETH_PROBLEM, "cannot make a veth: %s", strerror(-error));
-        return false;
-    }
-    struct zovn_port *port = zovn_veth_port_new(ZOVN_PAIR_HOST, why);
-    if (!port)
-        return false;
-    int sender = open_sender();
-    if (sender < 0)
-        snprintf(why, ZOVN_VETH_PROBLEM, "cannot send frames: %s", strerror(errno));
-    bool lossless = sender >= 0 && try_port(port, sender, why);
-    if (sender >= 0)
-        close(sender);
-    port->calls->free(port);
-    return lossless;
+/* The reason of a missing right or file: nothing is known then. */
+static enum zovn_veth_probed untried(char *why, const char *what, int error) {
+    snprintf(why, ZOVN_VETH_PROBLEM, "cannot %s: %s", what, strerror(error));
+    return ZOVN_VETH_UNKNOWN;
 }
 
-bool zovn_veth_probe(char *why) {
+static enum zovn_veth_probed try_sender(struct zovn_port *port, char *why) {
+    int sender = open_sender();
+    if (sender < 0)
+        return untried(why, "send frames", errno);
+    bool lossless = try_port(port, sender, why);
+    close(sender);
+    return lossless ? ZOVN_VETH_LOSSLESS : ZOVN_VETH_LOSSY;
+}
+
+static enum zovn_veth_probed try_pair(char *why) {
+    int error = zovn_pair_make(FRAMES + BATCH);
+    if (error)
+        return untried(why, "make a veth", -error);
+    struct zovn_port *port = zovn_veth_port_new(ZOVN_PAIR_HOST, why);
+    if (!port)
+        return ZOVN_VETH_LOSSY;
+    enum zovn_veth_probed result = try_sender(port, why);
+    port->calls->free(port);
+    return result;
+}
+
+enum zovn_veth_probed zovn_veth_probe(char *why) {
+    *why = 0;
     int home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
-    if (home < 0 || unshare(CLONE_NEWNET)) {
-        snprintf(why, ZOVN_VETH_PROBLEM, "cannot make a network namespace: %s", strerror(errno));
-        if (home >= 0)
-            close(home);
-        return false;
-    }
-    bool lossless = try_pair(why);
-    if (setns(home, CLONE_NEWNET)) {
-        snprintf(why, ZOVN_VETH_PROBLEM, "cannot return to the network namespace: %s",
-                 strerror(errno));
-        lossless = false;
-    }
+    if (home < 0)
+        return untried(why, "find the network namespace", errno);
+    enum zovn_veth_probed result =
+        unshare(CLONE_NEWNET) ? untried(why, "make a network namespace", errno) : try_pair(why);
+    if (setns(home, CLONE_NEWNET) && result != ZOVN_VETH_UNKNOWN)
+        result = untried(why, "return to the network namespace", errno);
     close(home);
-    return lossless;
+    return result;
 }

@@ -13,6 +13,7 @@
 #include "veth/instructions.h"
 
 enum { STORE_BYTES = 190 }; /* bpf_xdp_store_bytes, of Linux 5.18; headers may be older */
+enum { LOADS = 100 };
 
 /* What program and port share. */
 struct zovn_program_state {
@@ -82,6 +83,15 @@ static int make_map(enum bpf_map_type type, uint32_t value_bytes, uint32_t flags
     return call(BPF_MAP_CREATE, &attributes);
 }
 
+/* The verifier gives up when the thread has work to do on its way out of the kernel, such as the
+ * end of the io_uring that woke the port before. */
+static int load(union bpf_attr *attributes) {
+    int result = -EAGAIN;
+    for (int i = 0; i < LOADS && result == -EAGAIN; i++)
+        result = call(BPF_PROG_LOAD, attributes);
+    return result;
+}
+
 static int make_code(int sockets, int state) {
     const struct bpf_insn code[] = {
         MOVE(R6, R1), /* the context */
@@ -133,7 +143,7 @@ static int make_code(int sockets, int state) {
                                  .license = (uintptr_t)"GPL",
                                  .prog_name = "zovn_veth",
                                  .expected_attach_type = BPF_XDP};
-    return call(BPF_PROG_LOAD, &attributes);
+    return load(&attributes);
 }
 
 static int share(struct zovn_program *program) {

@@ -1,6 +1,7 @@
 /* A port to a namespace or container: the host's end of a veth, without loss (AF_XDP). */
 #include "veth/veth_port.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "veth/frames.h"
@@ -102,6 +103,13 @@ struct zovn_port *zovn_veth_port_new(const char *interface, char *problem) {
         return NULL;
     veth->port = (struct zovn_port){.calls = &CALLS, .heads = ZOVN_HEADS};
     return &veth->port;
+}
+
+/* What is no veth is possible: it does not become one, so the port says why it is refused. */
+bool zovn_veth_port_possible(const char *interface) {
+    struct zovn_interface found;
+    int error = zovn_interface_look_up(&found, interface);
+    return error ? error != -ENODEV : found.up;
 }
 
 enum zovn_veth_state zovn_veth_port_state(const struct zovn_port *port) {

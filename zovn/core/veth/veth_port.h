@@ -27,14 +27,23 @@ enum zovn_veth_state {
  * interface must be up, in the calling thread's network namespace. */
 struct zovn_port *zovn_veth_port_new(const char *interface, char *problem);
 
+/* Return whether there is such an interface, and it is up: else it is too early for a port. */
+bool zovn_veth_port_possible(const char *interface);
+
 enum zovn_veth_state zovn_veth_port_state(const struct zovn_port *port);
 
 /* Return how many frames from the container the kernel lost: 0, unless the port was not stepped
  * for ten seconds. */
 uint64_t zovn_veth_port_lost(const struct zovn_port *port);
 
-/* Undo what a killed process left at an interface. Return whether that was possible. */
-bool zovn_veth_release(const char *interface, char *problem);
+enum zovn_veth_released {
+    ZOVN_VETH_REFUSED, /* `problem` says why */
+    ZOVN_VETH_CLEAN, /* nothing was left */
+    ZOVN_VETH_RELEASED,
+};
+
+/* Undo what a killed process left at an interface. */
+enum zovn_veth_released zovn_veth_release(const char *interface, char *problem);
 
 #pragma GCC visibility pop
 #endif

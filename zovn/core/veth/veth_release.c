@@ -28,21 +28,26 @@ static void wake(const struct zovn_napi_control *control, const struct zovn_inte
     zovn_interface_restore(interface);
 }
 
-bool zovn_veth_release(const char *name, char *problem) {
-    struct zovn_interface interface;
+/* Return whether a prepared interface was restored; if not, `problem` says why. */
+static bool restore(const struct zovn_interface *interface, char *problem) {
     struct zovn_napi_control control;
-    if (!zovn_problem_look_up(&interface, name, problem))
-        return false;
-    if (!zovn_interface_is_prepared(&interface))
-        return true;
-    int error = try_attach(interface.index);
+    int error = try_attach(interface->index);
     if (error == -EBUSY)
-        return zovn_problem_say(problem, name, ZOVN_IN_USE);
+        return zovn_problem_say(problem, interface->name, ZOVN_IN_USE);
     if (!error)
         error = zovn_napi_open(&control);
     if (error)
-        return zovn_problem_refuse(problem, name, "release it", error);
-    wake(&control, &interface);
+        return zovn_problem_refuse(problem, interface->name, "release it", error);
+    wake(&control, interface);
     zovn_napi_close(&control);
     return true;
+}
+
+enum zovn_veth_released zovn_veth_release(const char *name, char *problem) {
+    struct zovn_interface interface;
+    if (!zovn_problem_look_up(&interface, name, problem))
+        return ZOVN_VETH_REFUSED;
+    if (!zovn_interface_is_prepared(&interface))
+        return ZOVN_VETH_CLEAN;
+    return restore(&interface, problem) ? ZOVN_VETH_RELEASED : ZOVN_VETH_REFUSED;
 }

@@ -1,0 +1,467 @@
+"""Wires between hosts: the kernel's VXLAN device, PFC by byte, and buffers that lose or do not."""
+
+import select
+import socket
+import subprocess
+import time
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from rigs.zovn_rig import BROADCAST, address, build, frame, serial
+from rigs.zovn_wire_rig import (
+    CLASSES,
+    TRUSTING,
+    VNI,
+    Wired,
+    connect,
+    hosts,
+    ip,
+    map_of,
+    name,
+    packets,
+    passing,
+    received,
+    run,
+    vxlan,
+)
+
+from lab.programs.processes import Place
+from lab.system import namespaces
+from lab.traffic.cable import wire as cable
+from zovn.errors import SettingsError
+from zovn.native.switch import Settings
+from zovn.native.wire import (
+    RawPath,
+    WirePort,
+    WireSettings,
+    decapsulated,
+    encapsulated,
+    endpoint,
+    pfc_frame,
+    pfc_quanta,
+)
+
+pytestmark = [pytest.mark.root, pytest.mark.timeout(120)]
+HERE, THERE = "10.9.0.1", "10.9.0.2"
+FAR = b"\x02\0\0\0\1\2"
+"""The station behind the other host."""
+MOST_QUANTA = 0xFFFF
+SINK = 1
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _built() -> None:
+    build()
+
+
+# --- with the kernel's device
+
+
+@pytest.fixture
+def kernels() -> Iterator[Wired]:
+    """Two hosts with the kernel's device, and between them a switch with a wire to each."""
+    stations = {"one": address(1), "two": address(2)}
+    with hosts("middle", *stations):
+        rig = Wired([], Settings())
+        for number, host in enumerate(stations, 1):
+            here, there = f"10.9.{number}.1", f"10.9.{number}.2"
+            connect("middle", f"w{number}", host, "w0")
+            ip("middle", "address", "add", f"{here}/24", "dev", f"w{number}")
+            vxlan(host, there, here, stations[host], f"10.8.0.{number}")
+            rig.wire("middle", f"w{number}", here, map_of({stations[host]: there}))
+        yield rig
+
+
+def runs(host: str, *words: str) -> subprocess.Popen[str]:
+    command = ["ip", "netns", "exec", name(host), *words]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def test_two_hosts_with_the_kernels_device_ping_each_other(kernels: Wired) -> None:
+    with runs("one", "ping", "-c", "5", "-i", "0.2", "-W", "10", "10.8.0.2") as ping:
+        passing(kernels, until=lambda: ping.poll() is not None)
+        assert ping.stdout is not None
+        assert "5 packets transmitted, 5 received" in ping.stdout.read()
+    for wire in kernels.wires:
+        assert kernels.counters(wire).unsound == kernels.counters(wire).beyond == 0
+
+
+def test_full_packets_and_broadcasts_pass_as_well(kernels: Wired) -> None:
+    full = ("-s", str(1450 - 28), "-M", "do")
+    with runs("two", "ping", "-c", "3", "-i", "0.2", "-W", "10", *full, "10.8.0.1") as ping:
+        passing(kernels, until=lambda: ping.poll() is not None)
+        assert ping.returncode == 0
+
+
+def test_the_kernel_does_not_answer_that_the_port_is_closed(kernels: Wired) -> None:
+    raw = packets("one", "w0")
+    with raw, runs("one", "ping", "-c", "1", "-W", "10", "10.8.0.2") as ping:
+        passing(kernels, until=lambda: ping.poll() is not None)
+        frames = list(iter(lambda: received(raw), None))
+    assert not [one for one in frames if one[12:14] == b"\x08\0" and one[23] == 1]
+
+
+# --- by byte
+
+
+class Peer:
+    """The other end of a wire, played by the test."""
+
+    def __init__(self, rig: Wired, **settings: object) -> None:
+        self.rig = rig
+        ip("here", "address", "add", f"{HERE}/24", "dev", "w0")
+        ip("there", "address", "add", f"{THERE}/24", "dev", "w0")
+        self.raw = packets("there", "w0")
+        weakref.finalize(self, self.raw.close)
+        self.port = rig.wire("here", "w0", HERE, map_of({FAR: THERE}), TRUSTING, **settings)  # type: ignore[arg-type]
+        self.here = endpoint(mac("here"), socket.inet_aton(HERE))
+        self.there = endpoint(mac("there"), socket.inet_aton(THERE))
+        self.seen: list[bytes] = []
+        rig.switch.fix(self.port, 7, FAR)
+
+    def send(self, inner: bytes, klass: int = 0, vni: int = VNI) -> None:
+        path = RawPath(self.there, self.here, vni, klass, tagged=True)
+        self.raw.send(encapsulated(inner, path))
+
+    def pause(self, quanta: dict[int, int]) -> None:
+        self.raw.send(pfc_frame(bytes(self.there.ethernet), quanta))
+
+    def frames(self) -> list[tuple[bytes, int]]:
+        """Return the frames of the tunnel that came so far, with their classes."""
+        self.seen += iter(lambda: received(self.raw), None)
+        found = (decapsulated(one, self.there, VNI) for one in self.seen)
+        return [(inner, klass) for result, inner, klass in found if result == "sound"]
+
+    def pauses(self) -> list[dict[int, int]]:
+        """Return what the PFC frames that came so far say."""
+        self.frames()
+        return [said for said in map(pfc_quanta, self.seen) if said is not None]
+
+    def know(self) -> None:
+        """Wait until the port knows the other host."""
+
+        def known() -> bool:
+            self.rig.ports[0].send(tagged(FAR, 0, 0))
+            self.rig.step()
+            return bool(self.frames())
+
+        passing(self.rig, until=known)
+
+
+def mac(host: str) -> bytes:
+    def read() -> bytes:
+        text = run("ip", "-br", "link", "show", "w0").split()[2]
+        return bytes.fromhex(text.replace(":", ""))
+
+    return namespaces.inside(name(host), read)
+
+
+def tagged(to: bytes, klass: int, number: int, length: int = 100) -> bytes:
+    return frame(address(0), to, number, length, tag=klass << 13 | 7)
+
+
+@pytest.fixture
+def ends() -> Iterator[None]:
+    with hosts("here", "there"):
+        connect("here", "w0", "there", "w0")
+        yield
+
+
+def switch(settings: Settings = CLASSES, received: int = 4) -> Wired:
+    """A switch with a source and a sink in memory; the sink's address is known."""
+    rig = Wired([TRUSTING, TRUSTING], settings, sent=64, received=received)
+    rig.switch.fix(SINK, 7, address(SINK))
+    return rig
+
+
+@pytest.mark.usefixtures("ends")
+def test_frames_come_with_the_headers_of_their_class() -> None:
+    peer = Peer(switch())
+    peer.know()
+    for klass in range(8):
+        peer.rig.ports[0].send(tagged(FAR, klass, 10 + klass))
+    passing(peer.rig, until=lambda: len(numbered(peer)) == 8)
+    assert numbered(peer) == {10 + klass: klass for klass in range(8)}
+    outer = next(one for one in peer.seen if one[14] == 7 << 5)
+    assert outer[:12] == bytes(peer.there.ethernet) + bytes(peer.here.ethernet)
+    assert outer[12:18].hex() == "8100e0000800"
+    assert outer[19] == 7 << 5
+
+
+def numbered(peer: Peer) -> dict[int, int]:
+    """Return the classes of the frames with a number from 10 on."""
+    return {serial(inner): klass for inner, klass in peer.frames() if serial(inner) >= 10}
+
+
+@pytest.mark.usefixtures("ends")
+def test_a_flood_goes_to_all_hosts_and_an_unknown_station_nowhere() -> None:
+    peer = Peer(switch())
+    peer.know()
+    rig, known = peer.rig, peer.rig.counters(0).drops.get("no_location", 0)
+    rig.switch.fix(peer.port, 7, address(9))
+    rig.ports[0].send(tagged(BROADCAST, 2, 5))
+    rig.ports[0].send(tagged(address(9), 2, 6))
+    passing(rig, until=lambda: [serial(i) for i, k in peer.frames() if k == 2] == [5])
+    assert dict(rig.counters(0).drops) == {"no_location": known + 1}
+
+
+@pytest.mark.usefixtures("ends")
+def test_a_full_class_is_paused_refreshed_and_resumed_by_the_bytes_of_the_standard() -> None:
+    """At 100 Mb/s a pause lasts for 336 ms; the sink takes nothing until the test has seen two."""
+    peer = Peer(switch(), rate_bps=10**8)
+    peer.know()
+    for number in range(300):
+        peer.send(tagged(address(SINK), 3, number, 1400), klass=3)
+        peer.rig.step()
+    passing(peer.rig, until=lambda: len(peer.pauses()) >= 2)
+    assert peer.pauses()[:2] == [{3: MOST_QUANTA}] * 2
+    (first, second, *_) = [one for one in peer.seen if pfc_quanta(one)]
+    assert first == second
+    source = bytes(peer.here.ethernet).hex()
+    zeros = "0000" * 3
+    assert first.hex() == (f"0180c2000001{source}880801010008{zeros}ffff{zeros}0000" + "00" * 26)
+    got: list[bytes] = []
+
+    def drained() -> bool:
+        got.extend(peer.rig.ports[SINK].receive_all())
+        return peer.pauses()[-1] == {3: 0}
+
+    passing(peer.rig, until=drained)
+    counters = peer.rig.counters(peer.port)
+    assert counters.pauses_sent == len(peer.pauses())
+    passing(peer.rig, until=lambda: drained() and len(got) + counters.beyond == 300)
+
+
+@pytest.mark.usefixtures("ends")
+def test_what_comes_beyond_the_buffer_is_dropped_and_counted_by_itself() -> None:
+    """The peer ignores PFC. The other classes have their own buffers."""
+    peer = Peer(switch(), buffer_bytes=65_536)
+    for number in range(200):
+        peer.send(tagged(address(SINK), 3, number, 1000), klass=3)
+        peer.rig.step()
+    passing(peer.rig, until=lambda: peer.rig.counters(peer.port).beyond > 100)
+    peer.send(tagged(address(SINK), 4, 999), klass=4)
+    got: list[int] = []
+
+    def all_came() -> bool:
+        got.extend(map(serial, peer.rig.ports[SINK].receive_all()))
+        return 999 in got and len(got) + peer.rig.counters(peer.port).beyond == 201
+
+    passing(peer.rig, until=all_came)
+    threes = [one for one in got if one != 999]
+    assert threes == sorted(threes)
+
+
+@pytest.mark.usefixtures("ends")
+def test_a_class_that_the_peer_pauses_waits_alone_until_it_is_resumed() -> None:
+    peer = Peer(switch(), rate_bps=10**6)  # a pause lasts for 33 s
+    peer.know()
+    peer.pause({3: MOST_QUANTA})
+    passing(peer.rig, until=lambda: peer.rig.counters(peer.port).pauses == 1)
+    for number in range(5):
+        peer.rig.ports[0].send(tagged(FAR, 3, 10 + number))
+        peer.rig.ports[0].send(tagged(FAR, 5, 20 + number))
+    passing(peer.rig, until=lambda: len(of_class(peer, 5)) == 5)
+    assert of_class(peer, 3) == []
+    peer.pause({3: 0})
+    passing(peer.rig, until=lambda: of_class(peer, 3) == [10, 11, 12, 13, 14])
+    assert of_class(peer, 5) == [20, 21, 22, 23, 24]
+    assert peer.rig.counters(peer.port).paused_ns > 0
+
+
+def of_class(peer: Peer, klass: int) -> list[int]:
+    return [serial(inner) for inner, one in peer.frames() if one == klass]
+
+
+@pytest.mark.usefixtures("ends")
+def test_a_pause_expires_without_a_refresh() -> None:
+    peer = Peer(switch(), rate_bps=10**6)
+    peer.know()
+    peer.pause({3: 400})  # for 0.2 s
+    passing(peer.rig, until=lambda: peer.rig.counters(peer.port).pauses == 1)
+    begun = time.monotonic()
+    peer.rig.ports[0].send(tagged(FAR, 3, 1))
+    passing(peer.rig, until=lambda: of_class(peer, 3) == [1])
+    paused_s = peer.rig.counters(peer.port).paused_ns / 1e9
+    assert 0.15 <= paused_s <= time.monotonic() - begun + 0.2
+
+
+@pytest.mark.usefixtures("ends")
+def test_a_peer_that_pauses_a_class_for_long_is_a_stall_of_that_class() -> None:
+    settings = Settings(class_of_priority={one: one for one in range(8)}, stall_s=0.2)
+    peer = Peer(switch(settings), rate_bps=10**6)
+    peer.know()
+    known = dict(peer.rig.counters(0).drops)
+    peer.pause({3: MOST_QUANTA})
+    passing(peer.rig, until=lambda: peer.rig.counters(peer.port).pauses == 1)
+    peer.rig.ports[0].send(tagged(FAR, 3, 1))
+    passing(peer.rig, until=lambda: peer.rig.counters(0).drops.get("stalled") == 1)
+    peer.rig.ports[0].send(tagged(FAR, 3, 2))
+    peer.rig.ports[0].send(tagged(FAR, 5, 3))
+    passing(peer.rig, until=lambda: of_class(peer, 5) == [3])
+    assert of_class(peer, 3) == []
+    assert dict(peer.rig.counters(0).drops) == known | {"stalled": 2}
+
+
+@pytest.mark.usefixtures("ends")
+def test_what_is_not_sound_or_of_another_network_is_refused_and_counted() -> None:
+    peer = Peer(switch())
+    peer.send(tagged(address(SINK), 0, 1), vni=VNI + 1)
+    whole = encapsulated(tagged(address(SINK), 0, 1), RawPath(peer.there, peer.here, VNI, 0, True))
+    peer.raw.send(whole[:28] + bytes((whole[28] ^ 1,)) + whole[29:])  # the outer checksum
+    peer.send(tagged(address(SINK), 0, 2))
+    passing(peer.rig, until=peer.rig.ports[SINK].receive)
+    assert peer.rig.counters(peer.port).unsound == 2
+    assert peer.rig.counters(peer.port).into == 1
+
+
+@pytest.mark.usefixtures("ends")
+def test_the_file_wakes_for_a_frame_and_for_what_is_due() -> None:
+    peer = Peer(switch(), rate_bps=10**6)
+    peer.know()
+    wire = peer.rig.wires[peer.port]
+    passing(peer.rig, until=lambda: not select.select([wire.wake], [], [], 0)[0])
+    wire.ask(notify=True)
+    peer.pause({3: 400})
+    assert select.select([wire.wake], [], [], 30)[0]
+    peer.rig.ports[0].send(tagged(FAR, 3, 1))
+    passing(peer.rig, until=lambda: peer.rig.counters(peer.port).pauses == 1)
+    assert select.select([wire.wake], [], [], 30)[0], "the pause expires"
+    passing(peer.rig, until=lambda: of_class(peer, 3) == [1])
+
+
+@pytest.mark.usefixtures("ends")
+def test_a_map_can_change_and_a_bad_one_changes_nothing(tmp_path: Path) -> None:
+    peer = Peer(switch())
+    peer.know()
+    wire, file = peer.rig.wires[peer.port], tmp_path / "map"
+    file.write_text("host nowhere\n")
+    with pytest.raises(SettingsError, match=r"^line 1: write the IPv4 address"):
+        wire.locate(file)
+    peer.rig.ports[0].send(tagged(FAR, 6, 1))
+    passing(peer.rig, until=lambda: of_class(peer, 6) == [1])
+    file.write_text(map_of({address(9): THERE}))
+    wire.locate(file)
+    peer.rig.switch.fix(peer.port, 7, address(9))
+    peer.rig.ports[0].send(tagged(FAR, 6, 2))
+    peer.rig.ports[0].send(tagged(address(9), 6, 3))
+    passing(peer.rig, until=lambda: of_class(peer, 6) == [1, 3])
+
+
+# --- two switches over a cable with a buffer that drops
+
+
+def flooded(pfc: range) -> tuple[list[int], Wired, Wired]:
+    """Send 400 frames of 1,000 bytes over a cable to a sink that takes none until no more come."""
+    with hosts("here", "there", "cable"):
+        connect("here", "w0", "cable", "left")
+        connect("there", "w0", "cable", "right")
+        place = Place(netns=namespaces.path(name("cable")))
+        rigs = []
+        with cable(place, "left", "right", rate_bps=10**7, delay_s=0.001, buffer_bytes=100_000):
+            for host, local, other, station in (
+                ("here", HERE, THERE, address(SINK)),
+                ("there", THERE, HERE, address(0)),
+            ):
+                ip(host, "address", "add", f"{local}/24", "dev", "w0")
+                rig = Wired([TRUSTING, TRUSTING], CLASSES, sent=512, received=4)
+                port = rig.wire(
+                    host, "w0", local, map_of({station: other}), TRUSTING, rate_bps=10**7, pfc=pfc
+                )
+                rig.switch.fix(port, 7, station)
+                rigs.append(rig)
+            return sent_over(*rigs), *rigs
+
+
+def sent_over(here: Wired, there: Wired) -> list[int]:
+    there.switch.fix(SINK, 7, address(SINK))
+    got: list[int] = []
+
+    def first() -> bool:
+        here.ports[0].send(tagged(address(SINK), 3, 0, 1000))
+        got.extend(map(serial, there.ports[SINK].receive_all()))
+        return bool(got)
+
+    passing(here, there, until=first)
+    for number in range(1, 401):
+        assert here.ports[0].send(tagged(address(SINK), 3, number, 1000))
+    wires = next(iter(here.wires)), next(iter(there.wires))
+    passing(
+        here,
+        there,
+        until=lambda: here.counters(wires[0]).pauses or there.counters(wires[1]).beyond,
+    )
+
+    def all_ended() -> bool:
+        got.extend(map(serial, there.ports[SINK].receive_all()))
+        last = there.counters(wires[1])
+        return 400 in got and last.into == last.delivered and not here.counters(0).held
+
+    passing(here, there, until=all_ended)
+    return [one for one in got if one]
+
+
+def test_a_wire_with_pfc_loses_nothing_to_a_receiver_that_stands_still() -> None:
+    got, here, there = flooded(range(8))
+    assert got == list(range(1, 401))
+    assert {one.counters(wire).beyond for one in (here, there) for wire in one.wires} == {0}
+
+
+def test_the_same_wire_without_pfc_loses() -> None:
+    got, _, there = flooded(range(0))
+    assert len(got) < 400
+    assert got == sorted(got)
+    (wire,) = there.wires
+    assert there.counters(wire).beyond > 0
+
+
+# --- settings
+
+
+@pytest.fixture
+def usable(tmp_path: Path) -> Iterator[dict[str, object]]:
+    """Settings of a wire that can be opened, in a host with one interface more that is down."""
+    file = tmp_path / "map"
+    file.write_text(f"host {THERE}\n")
+    with hosts("here", "there"):
+        connect("here", "w0", "there", "w0")
+        ip("here", "address", "add", f"{HERE}/24", "dev", "w0")
+        ip("here", "link", "add", "w9", "type", "veth", "peer", "name", "w8")
+        yield {"interface": "w0", "local": HERE, "locations": file}
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({"interface": "none0"}, "none0: there is no such interface in this network namespace"),
+        ({"interface": "w9"}, "w9: it is down; set it up"),
+        ({"interface": ""}, "no name of an interface"),
+        ({"local": "10.9.0.77"}, "w0: `local` is no address of this host; add it first"),
+        ({"vni": 2**24}, "vni: from 0 to 16777215"),
+        ({"rate_bps": 10**5}, "line_rate: from 1 Mb/s to 1 Tb/s"),
+        ({"delay_s": 2.0}, "delay, response: at most 1 s"),
+        ({"buffer_bytes": 400_000}, "buffer: from 16384 to 344064 bytes"),
+        ({"locations": Path("/no/map")}, "locations: /no/map: No such file or directory"),
+        (
+            {"rate_bps": 10**10, "response_s": 1e-3},
+            "buffer: 344064 bytes are too few at this rate and delay; at least 1381253 are needed",
+        ),
+    ],
+)
+def test_settings_that_cannot_be_used_are_refused(
+    usable: dict[str, object], changed: dict[str, object], problem: str
+) -> None:
+    chosen = WireSettings(**(usable | changed))  # type: ignore[arg-type]
+    with pytest.raises(SettingsError) as caught:
+        namespaces.inside(name("here"), lambda: WirePort(chosen))
+    assert problem in str(caught.value)
+
+
+def test_a_port_of_the_kernels_device_is_refused(usable: dict[str, object]) -> None:
+    ip("here", "link", "add", "t0", "type", "vxlan", "id", "1", "local", HERE, "dstport", "4789")
+    ip("here", "link", "set", "t0", "up")
+    chosen = WireSettings(**usable)  # type: ignore[arg-type]
+    with pytest.raises(SettingsError, match="a vxlan device, has UDP port 4789"):
+        namespaces.inside(name("here"), lambda: WirePort(chosen))

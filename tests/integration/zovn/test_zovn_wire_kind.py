@@ -1,0 +1,119 @@
+"""Wires of the program: between hosts with the kernel's device, as maps and interfaces change."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rigs.zovn_rig import address
+from rigs.zovn_switch_rig import RunningSwitch, build_guest, running_switch
+from rigs.zovn_wire_rig import connect, hosts, ip, map_of, name, run, vxlan
+from support.waiting import eventually
+
+from zovn.errors import SwitchError
+from zovn.switch import control
+
+pytestmark = [pytest.mark.root, pytest.mark.timeout(120)]
+STATIONS = {"one": address(1), "two": address(2)}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _built() -> None:
+    build_guest()
+
+
+def wire(number: int, maps: Path) -> dict[str, Any]:
+    """Return a port to the host of this number."""
+    own = {"local": f"10.9.{number}.1", "vni": 42, "line_rate": "1Gbit/s"}
+    return {
+        "kind": "wire",
+        "interface": f"w{number}",
+        "wire": own | {"locations": str(maps / f"map{number}")},
+    }
+
+
+def write_map(maps: Path, number: int, station: bytes) -> None:
+    new = maps / "new"
+    new.write_text(map_of({station: f"10.9.{number}.2"}))
+    new.rename(maps / f"map{number}")
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[RunningSwitch]:
+    """The program between two hosts with the kernel's device."""
+    with hosts("middle", *STATIONS):
+        for number, (host, station) in enumerate(STATIONS.items(), 1):
+            connect("middle", f"w{number}", host, "w0")
+            ip("middle", "address", "add", f"10.9.{number}.1/24", "dev", f"w{number}")
+            vxlan(host, f"10.9.{number}.2", f"10.9.{number}.1", station, f"10.8.0.{number}")
+            write_map(tmp_path, number, station)
+        each = [wire(number, tmp_path) for number in (1, 2)]
+        with running_switch(names=["to-one", "to-two"], each=each, netns=name("middle")) as switch:
+            yield switch
+
+
+def ping(count: int = 3) -> str:
+    """Ping from one host to the other."""
+    words = ("ping", "-c", str(count), "-i", "0.1", "-W", "10", "10.8.0.2")
+    return run("ip", "netns", "exec", name("one"), *words)
+
+
+def test_hosts_with_the_kernels_device_ping_each_other(running: RunningSwitch) -> None:
+    assert "3 packets transmitted, 3 received" in ping()
+    for port in running.report().ports:
+        assert (port.kind, port.state, port.lost) == ("wire", "runs", 0)
+        assert port.counters["unsound"] == port.counters["beyond"] == 0
+    assert running.end() == 0
+
+
+def test_an_idle_wire_sleeps(running: RunningSwitch) -> None:
+    ping()
+    before = running.report().naps
+    eventually(lambda: running.report().naps > before + 3)
+    assert running.report().missed == 0
+
+
+def test_a_map_that_changes_is_read_again(running: RunningSwitch, tmp_path: Path) -> None:
+    ping()
+    write_map(tmp_path, 2, address(77))
+    eventually(lambda: unreachable(running))
+    (tmp_path / "map2").write_text("nonsense\n")
+    eventually(lambda: "line 1: write `host ADDRESS`" in running.log.read_text())
+    write_map(tmp_path, 2, STATIONS["two"])
+    eventually(reachable)
+
+
+def reachable() -> bool:
+    words = ("ip", "netns", "exec", name("one"), "ping", "-c", "1", "-W", "1", "10.8.0.2")
+    return subprocess.run(words, check=False, capture_output=True).returncode == 0
+
+
+def unreachable(running: RunningSwitch) -> bool:
+    return not reachable() and running.port("to-one").drops["no_location"] > 0
+
+
+def test_an_interface_that_goes_comes_back(running: RunningSwitch) -> None:
+    ping()
+    ip("middle", "link", "delete", "w2")
+    eventually(lambda: running.port("to-two").state == "gone")
+    assert not running.port("to-two").attached
+    ip("two", "link", "delete", "tunnel")
+    connect("middle", "w2", "two", "w0")
+    ip("middle", "address", "add", "10.9.2.1/24", "dev", "w2")
+    vxlan("two", "10.9.2.2", "10.9.2.1", STATIONS["two"], "10.8.0.2")
+    eventually(lambda: running.port("to-two").attached)
+    eventually(reachable)
+
+
+def test_what_cannot_be_opened_is_refused(running: RunningSwitch) -> None:
+    words = (
+        "name=third kind=wire interface=w9 local=10.9.3.1 vni=1 locations=/no/map "
+        "line_rate=1000000000 buffer=344064 pfc=255"
+    )
+    with pytest.raises(SwitchError, match="w9: there is no such interface"):
+        control.add(running.config.control, words)
+    with pytest.raises(SwitchError, match="a port of kind wire needs locations"):
+        control.add(running.config.control, "name=third kind=wire interface=w9")
+    with pytest.raises(SwitchError, match="a port of kind vhost has no locations"):
+        control.add(running.config.control, "name=third kind=vhost path=/x locations=/y")

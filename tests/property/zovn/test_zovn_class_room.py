@@ -1,0 +1,140 @@
+"""Classes with room of their own: one that the peer takes nothing of holds up no other."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from zovn_rig import Rig, address, build, serial
+
+from zovn.native.switch import Class, PortSettings, Settings
+from zovn.oracle.expected import ExpectedSwitch
+
+SOURCES, SINK = 3, 3
+TRUSTING = PortSettings(tagged=(7,), trust="priority")
+SETTINGS = Settings(class_of_priority={one: one for one in range(8)})
+SHUT = st.sets(st.integers(0, 7))
+EVENTS = st.lists(
+    st.one_of(st.tuples(st.integers(0, SOURCES - 1), st.integers(0, 7)), SHUT, st.just("receive")),
+    max_size=80,
+)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _built() -> None:
+    build()
+
+
+def rig_of(settings: Settings = SETTINGS, received: int = 4, sent: int = 32) -> Rig:
+    """Return a switch of which the last port has room for each class by itself."""
+    rig = Rig([TRUSTING] * (SOURCES + 1), settings, sent=sent, received=received)
+    rig.switch.fix(SINK, 7, address(SINK))
+    rig.ports[SINK].shut()
+    return rig
+
+
+def class_of(frame: bytes) -> int:
+    return frame[14] >> 5
+
+
+class Sink:
+    """The last port's peer, and the model of what it may get."""
+
+    def __init__(self, rig: Rig) -> None:
+        self.rig = rig
+        self.model = ExpectedSwitch(SETTINGS)
+        for port in range(SOURCES + 1):
+            self.model.add(port, TRUSTING)
+        self.model.addresses[7, address(SINK)] = (SINK, 0.0)
+        self.got: list[int] = []
+
+    def send(self, source: int, klass: int) -> None:
+        made = self.rig.send(source, SINK, tag=klass << 13 | 7)
+        if made:
+            self.model.take(source, made, 0.0)
+
+    def receive(self) -> set[int]:
+        """Receive all that is there; return of which classes."""
+        frames = self.rig.ports[SINK].receive_all()
+        for one in frames:
+            self.model.receive(SINK, one)
+        self.got += [serial(one) for one in frames]
+        return set(map(class_of, frames))
+
+
+@given(EVENTS, st.lists(st.integers(0, 3), min_size=8, max_size=8))
+def test_closed_classes_get_nothing_and_the_others_all_of_theirs_in_order(
+    events: list[tuple[int, int] | set[int] | str], weights: list[int]
+) -> None:
+    classes = [Class(weight=one) for one in weights]
+    sink = Sink(rig_of(Settings(classes, {one: one for one in range(8)}), sent=128))
+    for event in events:
+        if isinstance(event, tuple):
+            sink.send(*event)
+        elif isinstance(event, set):
+            sink.rig.settle()
+            sink.receive()
+            sink.rig.ports[SINK].shut(event)
+            while sink.rig.step():
+                assert not sink.receive() & event
+            assert not sink.receive() & event
+            waits = {queue.klass for queue, frames in sink.model.queues.items() if frames}
+            assert waits <= event
+        else:
+            sink.rig.step()
+            sink.receive()
+    sink.rig.ports[SINK].shut()
+    while sink.rig.step() + len(sink.receive()):
+        pass
+    assert sink.model.waiting() == 0
+    assert not any(sink.rig.drops(source) for source in range(SOURCES))
+
+
+@given(st.integers(0, 7), st.sets(st.integers(0, 7), min_size=1))
+def test_a_class_that_is_closed_for_long_stalls_alone(closed: int, used: set[int]) -> None:
+    rig = rig_of(received=256)
+    rig.ports[SINK].shut({closed})
+    for _ in range(15):
+        for klass in used | {closed}:
+            rig.send(0, SINK, tag=klass << 13 | 7)
+        rig.step(0.1)
+    got = Counter(map(class_of, rig.drain()[SINK]))
+    assert set(got) == used - {closed}
+    assert set(got.values()) <= {15}  # none of them waited
+    assert rig.switch.stalled(SINK)
+    assert set(rig.drops(0)) == {"stalled"}
+    assert rig.counters(SINK).stalls == 1
+    rig.ports[SINK].shut()
+    rig.step(0.1)
+    assert not rig.switch.stalled(SINK)
+    rig.send(0, SINK, tag=closed << 13 | 7)
+    assert [class_of(one) for one in rig.drain()[SINK]] == [closed]
+
+
+def test_a_full_port_ends_a_round_without_a_change_of_turns() -> None:
+    """Two classes with weights of 1 and 3 share a ring that has room for one frame."""
+    classes = [Class(weight=1), Class(weight=3), *[Class()] * 6]
+    rig = rig_of(Settings(classes, {0: 0, 1: 1}), received=1)
+    got: Counter[int] = Counter()
+    for _ in range(4000):
+        for source in (0, 1):
+            while rig.send(source, SINK, 1000, tag=source << 13 | 7):
+                pass
+        rig.switch.step()
+        got.update(map(class_of, rig.ports[SINK].receive_all()))
+    assert got[1] / got[0] == pytest.approx(3, rel=0.05)
+
+
+def test_a_class_that_opens_again_does_not_make_up_for_its_time() -> None:
+    rig = rig_of(received=8)
+    got: Counter[int] = Counter()
+    for step in range(3000):
+        for source in (0, 1):
+            while rig.send(source, SINK, 1000, tag=source << 13 | 7):
+                pass
+        rig.ports[SINK].shut({1} if step < 2000 and step % 10 else ())
+        rig.switch.step()
+        frames = rig.ports[SINK].receive_all()
+        if step >= 2000:
+            got.update(map(class_of, frames))
+    assert got[1] / got[0] == pytest.approx(1, rel=0.05)

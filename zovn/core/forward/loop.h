@@ -1,0 +1,50 @@
+/* What the forwarding thread does again and again: a step of the switch, and a sleep while nothing moves. */
+#ifndef ZOVN_FORWARD_LOOP_H
+#define ZOVN_FORWARD_LOOP_H
+
+#include "forward/nap.h"
+#include "switch/switch.h"
+
+enum { ZOVN_WAKES = 2 };
+
+/* A port, and how to sleep until its peer does something. */
+struct zovn_attachment {
+    struct zovn_port *port;
+    /* Have the peer notify, or not; NULL: it cannot, so that the port is polled. */
+    void (*ask)(struct zovn_port *port, bool notify);
+    int wakes[ZOVN_WAKES]; /* eventfds that become readable then; -1: none */
+};
+
+struct zovn_loop {
+    struct zovn_switch *vswitch;
+    struct zovn_nap nap;
+    uint64_t now_ns, read_ns;
+    uint32_t idle; /* steps without a move */
+    uint32_t polled; /* attached ports that are */
+    bool asked; /* peers notify */
+    bool overslept; /* the last sleep was ended by the bound that is a second net */
+    uint64_t nap_ns; /* the last sleep, if nothing moved since; else 0 */
+    struct zovn_attachment attached[ZOVN_MOST_PORTS];
+};
+
+/* `event` ends a sleep as long as it is readable. Return false with errno; the switch stays the
+ * caller's. */
+bool zovn_loop_open(struct zovn_loop *loop, struct zovn_switch *vswitch, int event);
+void zovn_loop_close(struct zovn_loop *loop);
+
+/* Step the switch; return whether something moved. */
+bool zovn_loop_step(struct zovn_loop *loop);
+
+/* After a step that moved nothing, rest if that is so for a while. What came before the peers were
+ * asked to notify is found by a step, so there must be one between two calls. */
+void zovn_loop_rest(struct zovn_loop *loop);
+
+/* A port was added to the switch at a place, or is about to be removed from there. */
+void zovn_loop_attach(struct zovn_loop *loop, uint32_t place,
+                      const struct zovn_attachment *attachment);
+void zovn_loop_detach(struct zovn_loop *loop, uint32_t place);
+
+/* Replace one of the files that wake. */
+void zovn_loop_rewake(struct zovn_loop *loop, uint32_t place, uint32_t which, int file);
+
+#endif

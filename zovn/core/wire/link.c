@@ -1,0 +1,161 @@
+/* A packet socket, and the UDP port of VXLAN. */
+#include "wire/link.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "wire/bytes.h"
+
+enum { SOCKET_BYTES = 8 << 20, ADDRESSES_BYTES = 12 };
+
+static const uint8_t PAUSES[6] = {0x01, 0x80, 0xc2, 0, 0, 0x01};
+
+static bool refuse(char *problem, const char *interface, const char *what) {
+    snprintf(problem, ZOVN_WIRE_PROBLEM, "%s: %s", interface, what);
+    return false;
+}
+
+static bool fail(char *problem, const char *interface, const char *what) {
+    snprintf(problem, ZOVN_WIRE_PROBLEM, "%s: cannot %s: %s", interface, what, strerror(errno));
+    return false;
+}
+
+static bool look_up(struct zovn_link *link, char *problem) {
+    struct ifreq request = {0};
+    memcpy(request.ifr_name, link->name, IF_NAMESIZE);
+    if (ioctl(link->file, SIOCGIFINDEX, &request))
+        return refuse(problem, link->name, "there is no such interface in this network namespace");
+    link->index = (uint32_t)request.ifr_ifindex;
+    if (ioctl(link->file, SIOCGIFMTU, &request))
+        return fail(problem, link->name, "read its MTU");
+    link->mtu = (uint32_t)request.ifr_mtu;
+    if (ioctl(link->file, SIOCGIFHWADDR, &request))
+        return fail(problem, link->name, "read its address");
+    memcpy(link->self.ethernet, request.ifr_hwaddr.sa_data, 6);
+    if (ioctl(link->file, SIOCGIFFLAGS, &request))
+        return fail(problem, link->name, "read its state");
+    if (!(request.ifr_flags & IFF_UP))
+        return refuse(problem, link->name, "it is down; set it up");
+    return true;
+}
+
+/* The frames that the kernel itself sends are none from the wire. */
+static bool set_up(struct zovn_link *link, char *problem) {
+    const int on = 1, bytes = SOCKET_BYTES;
+    struct packet_mreq pauses = {
+        .mr_ifindex = (int)link->index, .mr_type = PACKET_MR_MULTICAST, .mr_alen = 6};
+    struct sockaddr_ll all = {
+        .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL), .sll_ifindex = (int)link->index};
+    memcpy(pauses.mr_address, PAUSES, sizeof PAUSES);
+    if (setsockopt(link->file, SOL_PACKET, PACKET_AUXDATA, &on, sizeof on) ||
+        setsockopt(link->file, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof on) ||
+        setsockopt(link->file, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &pauses, sizeof pauses) ||
+        setsockopt(link->file, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) ||
+        bind(link->file, (struct sockaddr *)&all, sizeof all))
+        return fail(problem, link->name, "set up its packet socket");
+    return true;
+}
+
+/* What comes there has come by the packet socket; the kernel must not answer that it is closed. */
+static bool reserve(struct zovn_link *link, char *problem) {
+    struct sock_filter drops = BPF_STMT(BPF_RET | BPF_K, 0);
+    const struct sock_fprog program = {1, &drops};
+    struct sockaddr_in self = {.sin_family = AF_INET, .sin_port = htons(ZOVN_VXLAN_PORT)};
+    memcpy(&self.sin_addr, link->self.address, 4);
+    link->reserved = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (link->reserved < 0 ||
+        setsockopt(link->reserved, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program))
+        return fail(problem, link->name, "open a UDP socket");
+    if (!bind(link->reserved, (struct sockaddr *)&self, sizeof self))
+        return true;
+    if (errno == EADDRNOTAVAIL)
+        return refuse(problem, link->name, "`local` is no address of this host; add it first");
+    if (errno == EADDRINUSE)
+        return refuse(problem, link->name, "another program, or a vxlan device, has UDP port 4789");
+    return fail(problem, link->name, "have UDP port 4789");
+}
+
+bool zovn_link_open(struct zovn_link *link, const char *interface, const uint8_t address[4],
+                    char *problem) {
+    *link = (struct zovn_link){.file = -1, .reserved = -1};
+    memcpy(link->self.address, address, 4);
+    if (!*interface || strlen(interface) >= IF_NAMESIZE)
+        return refuse(problem, interface, "no name of an interface");
+    memcpy(link->name, interface, strlen(interface));
+    link->file = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (link->file < 0)
+        return fail(problem, interface, "open a packet socket (needs CAP_NET_RAW)");
+    return look_up(link, problem) && set_up(link, problem) && reserve(link, problem);
+}
+
+void zovn_link_close(struct zovn_link *link) {
+    if (link->file >= 0)
+        close(link->file);
+    if (link->reserved >= 0)
+        close(link->reserved);
+}
+
+/* The kernel takes a tag out of the frame. */
+static void put_tag_back(struct zovn_arrival *arrival, const struct tpacket_auxdata *found) {
+    arrival->bytes -= ZOVN_LINK_SPARE;
+    arrival->length += ZOVN_LINK_SPARE;
+    memmove(arrival->bytes, arrival->bytes + ZOVN_LINK_SPARE, ADDRESSES_BYTES);
+    zovn_set_word(arrival->bytes + ADDRESSES_BYTES, found->tp_vlan_tpid);
+    zovn_set_word(arrival->bytes + ADDRESSES_BYTES + 2, found->tp_vlan_tci);
+}
+
+static void finish(struct zovn_arrival *arrival, struct msghdr *message) {
+    const struct cmsghdr *first = CMSG_FIRSTHDR(message);
+    struct tpacket_auxdata found = {0};
+    if (first && first->cmsg_type == PACKET_AUXDATA)
+        memcpy(&found, CMSG_DATA(first), sizeof found);
+    arrival->whole =
+        !(message->msg_flags & MSG_TRUNC) && !(found.tp_status & TP_STATUS_CSUMNOTREADY);
+    if (arrival->whole && found.tp_status & TP_STATUS_VLAN_VALID &&
+        arrival->length >= ADDRESSES_BYTES)
+        put_tag_back(arrival, &found);
+}
+
+int zovn_link_receive(struct zovn_link *link, uint8_t *room, uint32_t size,
+                      struct zovn_arrival *arrival) {
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct tpacket_auxdata))];
+    struct iovec part = {room + ZOVN_LINK_SPARE, size - ZOVN_LINK_SPARE};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control,
+                             .msg_controllen = sizeof control};
+    ssize_t length = recvmsg(link->file, &message, 0);
+    if (length < 0)
+        return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+    *arrival = (struct zovn_arrival){.bytes = part.iov_base, .length = (uint32_t)length};
+    finish(arrival, &message);
+    return 1;
+}
+
+int zovn_link_send(struct zovn_link *link, const uint8_t *bytes, uint32_t length) {
+    return send(link->file, bytes, length, MSG_DONTWAIT) == (ssize_t)length ? 0 : -errno;
+}
+
+/* The kernel then takes the socket's interface away, and says nothing. */
+bool zovn_link_gone(const struct zovn_link *link) {
+    struct sockaddr_ll self = {0};
+    socklen_t size = sizeof self;
+    return getsockname(link->file, (struct sockaddr *)&self, &size) == 0 &&
+           self.sll_ifindex != (int)link->index;
+}
+
+/* Reading resets the kernel's count. */
+void zovn_link_count(struct zovn_link *link) {
+    struct tpacket_stats found;
+    socklen_t size = sizeof found;
+    if (!getsockopt(link->file, SOL_PACKET, PACKET_STATISTICS, &found, &size))
+        link->overruns += found.tp_drops;
+}

@@ -1,0 +1,48 @@
+/* The interface that a wire port has: frames by a packet socket, with their outer tags. */
+#ifndef ZOVN_WIRE_LINK_H
+#define ZOVN_WIRE_LINK_H
+
+#include <net/if.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "wire/vxlan.h"
+
+enum { ZOVN_WIRE_PROBLEM = 256, ZOVN_LINK_SPARE = 4 };
+
+struct zovn_link {
+    char name[IF_NAMESIZE];
+    int file;     /* the packet socket */
+    int reserved; /* the UDP port of VXLAN: the kernel then refuses no datagram */
+    uint32_t index, mtu;
+    struct zovn_endpoint self;
+    uint64_t overruns;
+};
+
+/* Open an interface with one of its addresses; return false with the reason in `problem`. */
+bool zovn_link_open(struct zovn_link *link, const char *interface, const uint8_t address[4],
+                    char *problem);
+void zovn_link_close(struct zovn_link *link);
+
+/* What came. */
+struct zovn_arrival {
+    uint8_t *bytes;
+    uint32_t length;
+    bool whole; /* it fitted, and its checksums are there */
+};
+
+/* Receive a frame into `room`, of which the first ZOVN_LINK_SPARE bytes are for a tag. Return 1; 0 if
+ * there is none; or a negative errno. */
+int zovn_link_receive(struct zovn_link *link, uint8_t *room, uint32_t size,
+                      struct zovn_arrival *arrival);
+
+/* Return 0 or a negative errno; the frame is then not sent. */
+int zovn_link_send(struct zovn_link *link, const uint8_t *bytes, uint32_t length);
+
+/* Return whether the interface was removed. */
+bool zovn_link_gone(const struct zovn_link *link);
+
+/* Add up what the kernel dropped, since its socket was full. */
+void zovn_link_count(struct zovn_link *link);
+
+#endif
