@@ -123,6 +123,8 @@ BENCHMARKS: Final = (
         "--quick --tail-probes no",
         "--tail-probes no --workers 32 --sizes 6KB,12KB,24KB,48KB",
     ),
+    Benchmark("zovn.overlay", "--quick"),
+    Benchmark("zovn.overlay", "--quick --udp 0.3", "--udp 0.3 --background shared own"),
 )
 
 

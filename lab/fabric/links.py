@@ -38,7 +38,7 @@ LINE_QUEUE_BYTES: Final = 3_000_000
 _SHAPER: Final = 0x10000  # 1:
 _FDB_STATIC: Final = 0x40  # NUD_NOARP: an entry that never ages (bridge(8))
 _FDB_MASTER: Final = 0x04  # NTF_MASTER
-_HOST_SYSCTLS: Final = {
+HOST_SYSCTLS: Final = {
     # a connection must not learn from earlier ones
     "ipv4/tcp_no_metrics_save": 1,
     # thousands of short connections a second would use up all ports (networking/ip-sysctl)
@@ -134,7 +134,7 @@ def _build_host(prefix: str, plan: FabricPlan, host: FabricHost) -> None:
     inside, switch = namespace(prefix, host.name), namespace(prefix, host.switch)
     controller = namespace(prefix, CONTROLLER)
     namespaces.create(inside)
-    namespaces.write_sysctls(inside, _HOST_SYSCTLS)
+    namespaces.write_sysctls(inside, HOST_SYSCTLS)
     _join(switch, host.name, inside, DATA_INTERFACE)
     _join(controller, host.name, inside, CONTROL_INTERFACE)
     namespaces.configure(inside, lambda ip: _address_host(ip, plan, host))

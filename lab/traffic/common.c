@@ -156,6 +156,14 @@ void samples_add(struct samples *samples, uint64_t value) {
     }
 }
 
+void counts_write(const char *name, const uint64_t *counts, size_t count) {
+    printf(",\"%s\":[", name);
+    for (size_t i = 0; i < count; i++) {
+        printf("%s%" PRIu64, i > 0 ? "," : "", counts[i]);
+    }
+    printf("]");
+}
+
 /* Write the samples and start again. */
 void samples_write(struct samples *samples, const char *name) {
     printf(",\"%s\":[", name);

@@ -61,6 +61,7 @@ bool obey(report_writer write, void *role);
 struct source *source_of(struct sources *sources, uint32_t address);
 void sources_write(const struct sources *sources);
 void samples_add(struct samples *samples, uint64_t value);
+void counts_write(const char *name, const uint64_t *counts, size_t count);
 void samples_write(struct samples *samples, const char *name);
 
 void set_option(int fd, int level, int name, int value);

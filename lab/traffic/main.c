@@ -23,6 +23,7 @@ int main(int count, char **words) {
         {"capture", capture},
         {"delay", delay},
         {"wire", wire},
+        {"star", star},
     };
     signal(SIGPIPE, SIG_IGN);
     const struct options options = {count - 2, words + 2};

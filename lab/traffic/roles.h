@@ -26,5 +26,7 @@ void capture(const struct options *options);
 void delay(const struct options *options);
 /* Pass frames between two interfaces at a rate, late, and drop beyond a buffer; count PFC. */
 void wire(const struct options *options);
+/* Be a physical switch between interfaces: finite buffers, lossy or lossless by PFC. */
+void star(const struct options *options);
 
 #endif

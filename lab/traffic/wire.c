@@ -4,11 +4,8 @@
  * follows from the instant at which the line will be free. PFC frames (802.1Qbb) do not wait in it,
  * as a port sends them before its queues; they are counted by class.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <linux/if_ether.h>
-#include <linux/if_packet.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,18 +14,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "pfc.h"
 #include "roles.h"
+#include "tagged.h"
 
-#define FRAME_MAX 9216
 #define FRAMES 8192
 #define CONTROL_FRAMES 256
 #define BATCH 64
-#define CLASSES 8
-#define SOCKET_BYTES (64 << 20)
-#define PFC_OPCODE 0x0101
-#define PFC_BYTES 34
-#define ADDRESSES_BYTES 12
-#define TAG_BYTES 4
 
 struct frame {
     uint64_t due_ns;
@@ -58,35 +50,18 @@ struct cable {
     struct pollfd polls[3]; /* the orders, the ends */
 };
 
-static void write_classes(const char *name, const uint64_t *counts) {
-    printf(",\"%s\":[", name);
-    for (size_t i = 0; i < CLASSES; i++) {
-        printf("%s%" PRIu64, i > 0 ? "," : "", counts[i]);
-    }
-    printf("]");
-}
-
-/* Add the frames that the kernel dropped before us; reading resets its count. */
-static void count_missed(struct line *line) {
-    struct tpacket_stats found;
-    socklen_t size = sizeof found;
-    if (getsockopt(line->in, SOL_PACKET, PACKET_STATISTICS, &found, &size) == 0) {
-        line->missed += found.tp_drops;
-    }
-}
-
 static void write_cable(void *role) {
     struct cable *cable = role;
     printf(",\"lines\":{");
     for (size_t i = 0; i < 2; i++) {
         struct line *line = &cable->lines[i];
-        count_missed(line);
+        line->missed += tagged_missed(line->in);
         printf("%s\"%s\":{\"packets\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"dropped\":%" PRIu64,
                i > 0 ? "," : "", line->from, line->packets, line->bytes, line->dropped);
         printf(",\"refused\":%" PRIu64 ",\"missed\":%" PRIu64 ",\"latest_ns\":%" PRIu64,
                line->refused, line->missed, line->latest_ns);
-        write_classes("paused", line->paused);
-        write_classes("resumed", line->resumed);
+        counts_write("paused", line->paused, CLASSES);
+        counts_write("resumed", line->resumed, CLASSES);
         printf("}");
     }
     printf("}");
@@ -100,27 +75,13 @@ static void open_line(struct line *line, const char *from, int in, int out) {
     *line = (struct line){.from = from, .in = in, .out = out};
     line->data = new_queue(FRAMES);
     line->control = new_queue(CONTROL_FRAMES);
-    set_option(in, SOL_SOCKET, SO_RCVBUFFORCE, SOCKET_BYTES);
-    set_option(in, SOL_PACKET, PACKET_AUXDATA, 1);
-}
-
-static uint16_t word_at(const char *data, size_t at) {
-    uint16_t word;
-    memcpy(&word, data + at, sizeof word);
-    return ntohs(word);
-}
-
-static bool is_pfc(const char *data, size_t length) {
-    return length >= PFC_BYTES && word_at(data, 12) == ETH_P_PAUSE &&
-           word_at(data, 14) == PFC_OPCODE;
 }
 
 /* Count the classes that a PFC frame pauses (quanta above 0) and resumes (0). */
-static void count_pfc(struct line *line, const char *data) {
-    uint16_t enabled = word_at(data, 16);
+static void count_pfc(struct line *line, const struct pfc *pfc) {
     for (size_t i = 0; i < CLASSES; i++) {
-        if (enabled >> i & 1) {
-            uint64_t *counts = word_at(data, 18 + 2 * i) > 0 ? line->paused : line->resumed;
+        if (pfc->vector >> i & 1) {
+            uint64_t *counts = pfc->quanta[i] > 0 ? line->paused : line->resumed;
             counts[i]++;
         }
     }
@@ -134,8 +95,8 @@ static void append(struct queue *queue, const char *data, size_t length, uint64_
 }
 
 static void enter_control(const struct cable *cable, struct line *line, const char *data,
-                          size_t length) {
-    count_pfc(line, data);
+                          size_t length, const struct pfc *pfc) {
+    count_pfc(line, pfc);
     if (line->control.waiting == line->control.places) {
         line->dropped++;
         return;
@@ -158,49 +119,17 @@ static void enter_data(const struct cable *cable, struct line *line, const char 
     append(&line->data, data, length, line->free_ns + cable->delay_ns);
 }
 
-/* Put the tag back that the kernel has taken out of a frame; return the frame's begin. */
-static char *put_tag_back(char *data, size_t *length, const struct tpacket_auxdata *found) {
-    uint16_t tag[] = {htons(found->tp_vlan_tpid), htons(found->tp_vlan_tci)};
-    memmove(data - TAG_BYTES, data, ADDRESSES_BYTES);
-    memcpy(data - TAG_BYTES + ADDRESSES_BYTES, tag, TAG_BYTES);
-    *length += TAG_BYTES;
-    return data - TAG_BYTES;
-}
-
-/* Receive a frame with its VLAN tag, if it has one; return its begin, or NULL for none. */
-static char *receive(int in, char room[TAG_BYTES + FRAME_MAX], size_t *length) {
-    union {
-        struct cmsghdr header;
-        char bytes[CMSG_SPACE(sizeof(struct tpacket_auxdata))];
-    } control;
-    struct iovec part = {room + TAG_BYTES, FRAME_MAX};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = control.bytes,
-                             .msg_controllen = sizeof control.bytes};
-    ssize_t received = recvmsg(in, &message, MSG_TRUNC); /* returns the frame's own length */
-    if (received <= 0) {
-        return NULL;
-    }
-    *length = (size_t)received;
-    struct cmsghdr *first = CMSG_FIRSTHDR(&message);
-    struct tpacket_auxdata found = {0};
-    if (first != NULL && first->cmsg_type == PACKET_AUXDATA) {
-        memcpy(&found, CMSG_DATA(first), sizeof found);
-    }
-    bool tagged = (found.tp_status & TP_STATUS_VLAN_VALID) != 0;
-    return tagged ? put_tag_back(part.iov_base, length, &found) : part.iov_base;
-}
-
 /* Take some of the frames that have arrived. */
 static void take(const struct cable *cable, struct line *line) {
-    char room[TAG_BYTES + FRAME_MAX], *data;
+    struct tagged_room room;
+    struct pfc pfc;
+    char *data;
     size_t length;
-    for (int i = 0; i < BATCH && (data = receive(line->in, room, &length)) != NULL; i++) {
+    for (int i = 0; i < BATCH && (data = tagged_receive(line->in, &room, &length)) != NULL; i++) {
         if (length > FRAME_MAX) {
             line->dropped++;
-        } else if (is_pfc(data, length)) {
-            enter_control(cable, line, data, length);
+        } else if (pfc_read(data, length, &pfc)) {
+            enter_control(cable, line, data, length, &pfc);
         } else {
             enter_data(cable, line, data, length);
         }
@@ -250,7 +179,7 @@ static void open_cable(struct cable *cable, const struct options *options) {
         fail("--rate and --buffer are needed, above 0");
     }
     const char *left = option_needed(options, "--left"), *right = option_needed(options, "--right");
-    int ends[] = {frame_socket(left), frame_socket(right)};
+    int ends[] = {tagged_socket(left), tagged_socket(right)};
     open_line(&cable->lines[0], left, ends[0], ends[1]);
     open_line(&cable->lines[1], right, ends[1], ends[0]);
     cable->polls[0] = (struct pollfd){.fd = STDIN_FILENO, .events = POLLIN};

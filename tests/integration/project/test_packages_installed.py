@@ -15,7 +15,7 @@ from installed_rig import System
 from one_thread import stopped, threads_named, wait_for_end
 from package_rig import BUILT_S, Packages
 from support.waiting import eventually
-from zovn_veth_rig import SWITCH, require_lossless_veth
+from zovn_veth_rig import require_lossless_veth
 
 pytest_plugins = ["package_fixtures"]
 
@@ -203,6 +203,9 @@ def test_systemd_starts_a_switch_again_if_its_forwarding_thread_alone_stands_sti
         assert manager.shown("zovn-switch", "Result") == "success"
 
 
+TO_CONTAINERS = b"".join(
+    b'[[switch.port]]\nname = "c%d"\nkind = "veth"\ninterface = "h%d"\n' % (n, n) for n in (1, 2)
+)
 CONTAINERS = """
 for n in 1 2; do
     ip netns add c$n
@@ -220,32 +223,16 @@ done
 def test_the_units_sandbox_allows_ports_to_containers(system: System) -> None:
     """The kernel refused the XDP program to a process without CAP_PERFMON."""
     require_lossless_veth()
-    system.write("/root/switch", SWITCH.read_bytes())
-    system.said("chmod", "755", "/root/switch")
+    system.write("/etc/xtc/zovn.toml", TO_CONTAINERS)
     system.said("sh", "-euc", CONTAINERS)
-    unit = system.said("cat", "/lib/systemd/system/zovn-switch.service")
-    for key, value in (
-        ("ExecStart", "/root/switch h1 h2"),
-        ("Type", "exec"),
-        ("WatchdogSec", "0"),
-        (
-            "ProtectHome",
-            "no\nStandardOutput=file:/run/switch.log\nStandardError=file:/run/switch.log",
-        ),
-    ):
-        unit, found = re.subn(rf"(?m)^{key}=.*$", f"{key}={value}", unit)
-        assert found == 1, key
-    system.write("/lib/systemd/system/zovn-veth.service", unit.encode())
-    try:
-        with booted(system, "zovn-veth.service") as manager:
-            assert manager.run("systemctl", "start", "zovn-veth").returncode == 0
-            reach = ("ip", "netns", "exec", "c1", "ping", "-c", "1", "-w", "1", "10.8.0.2")
-            eventually(
-                lambda: system.run(*reach).returncode == 0,
-                state=lambda: manager.run("cat", "/run/switch.log").stdout,
-            )
-    finally:
-        system.said("rm", "/lib/systemd/system/zovn-veth.service")
+    with booted(system, "zovn-switch.service") as manager:
+        started = manager.run("systemctl", "start", "zovn-switch")
+        assert started.returncode == 0, started.stderr
+        system.said("ip", "netns", "exec", "c1", "ping", "-c", "3", "-w", "30", "10.8.0.2")
+        assert "7a7" in system.said("tc", "qdisc", "show", "dev", "h1")
+        assert manager.run("systemctl", "stop", "zovn-switch").returncode == 0
+        assert manager.shown("zovn-switch", "Result") == "success"
+        assert "7a7" not in system.said("tc", "qdisc", "show", "dev", "h1")
 
 
 def metrics(system: System) -> str:

@@ -2,17 +2,22 @@
 
 import json
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 import pytest
-from rigs.zovn_switch_rig import RunningSwitch, build_guest, running_switch
+from rigs.zovn_switch_rig import Guest, RunningSwitch, build_guest, running_switch, whole
 from rigs.zovn_veth_rig import (
+    ENOUGH,
     HOST,
+    SO_RCVBUFFORCE,
     address,
     all_sleep,
     connect,
@@ -36,6 +41,8 @@ from zovn.switch import control
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(120)]
 STOP_S = 1.0
+EXPERIMENTS, MAGIC = 0x88B5, 0x7A6F766E
+GUEST, FRAMES = 5, 20_000
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -175,6 +182,48 @@ def test_what_a_killed_switch_left_is_released() -> None:
         assert zovn("release", "none").returncode == 1
         bridge(1, 2)
         run("ip", "netns", "exec", container(1), "ping", "-c", "3", "-i", "0.1", address(2))
+
+
+def raw(number: int) -> socket.socket:
+    """Return a socket in a container for the frames of its interface, with room for all."""
+
+    def opened() -> socket.socket:
+        made = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(EXPERIMENTS))
+        made.bind(("e0", EXPERIMENTS))
+        made.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, ENOUGH)
+        made.settimeout(30)
+        return made
+
+    return namespaces.inside(container(number), opened)
+
+
+def numbered(number: int) -> bytes:
+    """Return a frame of the container to the guest, as zovn/core/tools/guest_frames.c has them."""
+    head = bytes((2, 0, 0, 0, 0, GUEST)) + bytes((2, 0, 0, 0, 0, 1)) + b"\x88\xb5"
+    return (head + struct.pack("=IHHQ", MAGIC, 1, GUEST, number)).ljust(60, b"\0")
+
+
+def test_a_guest_and_a_container_send_to_each_other() -> None:
+    each: list[dict[str, Any]] = [{}, {"kind": "veth", "interface": port(1)}]
+    with (
+        host(1),
+        running_switch(names="gc", each=each, netns=HOST, stall="1min") as running,
+        raw(1) as link,
+        Guest(running, f"g={GUEST}:1:{FRAMES}") as guest,
+    ):
+        assert guest.ready()
+        link.send(numbered(0))
+        eventually(lambda: running.report().ports[1].state == "runs")
+        guest.go()
+        for number in range(1, FRAMES):
+            link.send(numbered(number))
+        frames = (link.recv(2048) for _ in iter(int, 1))
+        numbers = (struct.unpack_from("=IHHQ", one, 14) for one in frames if len(one) >= 30)
+        got = list(islice((one[3] for one in numbers if one[:3] == (MAGIC, GUEST, 1)), FRAMES))
+        assert got == list(range(FRAMES))
+        eventually(lambda: running.port("g").counters["out"] >= FRAMES)
+        assert whole(guest.result()[str(GUEST)]["from"]["1"], FRAMES)
+        assert dropped(running) == 0
 
 
 def test_a_rate_holds_and_loses_nothing() -> None:

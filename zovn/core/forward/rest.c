@@ -1,7 +1,7 @@
 /* Doubles the sleep while nothing moves, as far as what the switch waits for allows. */
 #include "forward/rest.h"
 
-enum { MOST_STEPS = 256 };
+enum { STEPS = 256, POLLS = 64 };
 
 static uint64_t smaller(uint64_t one, uint64_t other) {
     return one < other ? one : other;
@@ -17,7 +17,7 @@ static uint64_t idle_nap_ns(uint32_t polled) {
 }
 
 uint32_t zovn_rest_steps(uint32_t polled) {
-    return MOST_STEPS / (1 + polled) + 1;
+    return polled ? POLLS / polled + 1 : STEPS;
 }
 
 uint64_t zovn_rest_ns(uint32_t polled, uint64_t before_ns, uint64_t due_ns) {
