@@ -28,7 +28,7 @@ uint8_t *zovn_memory_at(const struct zovn_memory *memory, uint64_t address, uint
 /* Set the bits of the pages where these bytes lie. */
 void zovn_memory_log(const struct zovn_memory *memory, const void *at, uint64_t bytes);
 
-/* Note that bytes were written; after that, so that whoever clears a bit finds what was written. */
+/* Note that bytes were written; after that: a front end that clears a bit finds what was written. */
 static inline void zovn_memory_written(const struct zovn_memory *memory, const void *at,
                                        uint64_t bytes) {
     if (memory->log)
