@@ -3,7 +3,6 @@
 import select
 import socket
 import subprocess
-import time
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -281,11 +280,9 @@ def test_a_pause_expires_without_a_refresh() -> None:
     peer.know()
     peer.pause({3: 400})  # for 0.2 s
     passing(peer.rig, until=lambda: peer.rig.counters(peer.port).pauses == 1)
-    begun = time.monotonic()
     peer.rig.ports[0].send(tagged(FAR, 3, 1))
     passing(peer.rig, until=lambda: of_class(peer, 3) == [1])
-    paused_s = peer.rig.counters(peer.port).paused_ns / 1e9
-    assert 0.15 <= paused_s <= time.monotonic() - begun + 0.2
+    assert peer.rig.counters(peer.port).paused_ns >= 0.2e9
 
 
 @pytest.mark.usefixtures("ends")
@@ -367,9 +364,8 @@ def flooded(pfc: range) -> tuple[list[int], Wired, Wired]:
             ):
                 ip(host, "address", "add", f"{local}/24", "dev", "w0")
                 rig = Wired([TRUSTING, TRUSTING], CLASSES, sent=512, received=4)
-                port = rig.wire(
-                    host, "w0", local, map_of({station: other}), TRUSTING, rate_bps=10**7, pfc=pfc
-                )
+                more = {"rate_bps": 10**7, "response_s": 0.2, "pfc": pfc}
+                port = rig.wire(host, "w0", local, map_of({station: other}), TRUSTING, **more)
                 rig.switch.fix(port, 7, station)
                 rigs.append(rig)
             return sent_over(*rigs), *rigs
