@@ -4,6 +4,7 @@ import select
 import socket
 import subprocess
 import weakref
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,7 +31,7 @@ from lab.programs.processes import Place
 from lab.system import namespaces
 from lab.traffic.cable import wire as cable
 from zovn.errors import SettingsError
-from zovn.native.switch import Settings
+from zovn.native.switch import Class, Settings
 from zovn.native.wire import (
     RawPath,
     WirePort,
@@ -283,6 +284,28 @@ def test_a_pause_expires_without_a_refresh() -> None:
     peer.rig.ports[0].send(tagged(FAR, 3, 1))
     passing(peer.rig, until=lambda: of_class(peer, 3) == [1])
     assert peer.rig.counters(peer.port).paused_ns >= 0.2e9
+
+
+@pytest.mark.usefixtures("ends")
+def test_classes_share_the_line_by_weight_though_frames_wait_for_it() -> None:
+    classes = [Class(weight=1), Class(weight=3), *[Class()] * 6]
+    peer = Peer(switch(Settings(classes, {0: 0, 1: 1})), rate_bps=10**7)
+    peer.know()
+
+    def enough() -> bool:
+        for port, klass in ((0, 0), (SINK, 1)):
+            while peer.rig.ports[port].send(tagged(FAR, klass, 10 + klass, 1000)):
+                pass
+        return len(classes_of(peer)) >= 800
+
+    passing(peer.rig, until=enough)
+    sent = Counter(classes_of(peer)[100:800])
+    assert sent[1] / sent[0] == pytest.approx(3, rel=0.1)
+
+
+def classes_of(peer: Peer) -> list[int]:
+    """Return the classes of the frames with a number from 10 on, in order."""
+    return [klass for inner, klass in peer.frames() if serial(inner) >= 10]
 
 
 @pytest.mark.usefixtures("ends")
