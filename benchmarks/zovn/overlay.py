@@ -192,7 +192,7 @@ def arguments() -> argparse.Namespace:
     add("--line", default="200Mbps", help="rate of the lines, and to each container")
     add("--delay-us", type=int, default=20, help="of a line, one way")
     add("--queries", type=int, default=1000, help="for each row")
-    add("--rounds", type=int, default=5, help="in which the modes take turns")
+    add("--rounds", type=int, default=4, help="in which the modes take turns")
     add("--limit", type=float, default=30.0, help="seconds for a round of a row at most")
     add("--modes", nargs="+", choices=MODES, default=list(MODES))
     add("--background", nargs="+", choices=BACKGROUNDS, default=list(BACKGROUNDS))

@@ -122,6 +122,7 @@ def add(
     offloads: Annotated[
         bool, typer.Option("--offloads", help="Offer checksum and segmentation offloads.")
     ] = False,
+    queues: Annotated[int, typer.Option(help="Pairs of rings of the guest, 1 to 8.")] = 1,
     rate: Annotated[
         str | None, typer.Option(help="Rate of frames to the port, at most, e.g. 1Gbit/s.")
     ] = None,
@@ -144,6 +145,7 @@ def add(
         addresses=tuple(address or ()),
         trust=trust,
         offloads=offloads,
+        queues=queues,
         rate=rate,
         wire=wire_given(wire) if wire else None,
         **{"class": class_},
