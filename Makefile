@@ -6,7 +6,7 @@ BIN := .venv/bin
 # Tests start hundreds of processes, each of which would compile the packages again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-xco demo-gcc demo-zovn core shield prepared packages guests check test test-xen test-kernels test-zovn lint format coverage mutants bench bench-quick bench-xco deb man notebooks lock clean
+.PHONY: demo demo-xco demo-gcc demo-zovn core shield prepared packages guests check test test-xen test-kernels test-zovn lint format coverage mutants bench bench-quick bench-xco evaluation deb man notebooks lock clean
 
 demo: .venv/.demo shield
 	$(BIN)/python -m benchmarks.demo.xtc
@@ -117,6 +117,11 @@ bench-quick: .venv/.ready core shield
 
 bench-xco: .venv/.ready core
 	$(BIN)/python -m benchmarks.all --only xco $(if $(RESUME),--resume)
+
+# The papers' experiments in one report, as root: two hours. QUICK=1: ten minutes; RESUME=1 goes on.
+evaluation: .venv/.ready core shield
+	$(BIN)/python -m benchmarks.evaluation $(if $(QUICK),--quick) $(if $(RESUME),--resume) \
+		$(if $(ONLY),--only $(ONLY))
 
 .venv/.demo: requirements.lock requirements-uv.lock pyproject.toml
 	PYTHON=$(PYTHON) sh scripts/setup.sh demo

@@ -41,7 +41,10 @@ def plot(bars: Sequence[Bar], workers: int, path: Path) -> None:
     complete = [bar for bar in bars if bar.times_ms]
     _draw_means(means, complete)
     _draw_shares(shares, complete)
-    figure.suptitle(f"{workers} workers answer one aggregator through a port of 1 Gb/s")
+    figure.suptitle(
+        f"{workers} workers answer one aggregator through a port of 1 Gb/s,"
+        " TCP without tail loss probes"
+    )
     figure.tight_layout()
     figure.savefig(path, dpi=110)
     plt.close(figure)

@@ -71,7 +71,13 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     add = parser.add_argument
     add("--workers", type=numbers_of, default=WORKERS, help="numbers of workers: 8,16,32")
     add("--sizes", type=sizes_of, default=sizes_of(",".join(SIZES)), help="of an answer: 2KB,1MB")
-    add("--queue", type=numbers_of, default=QUEUES, help="frames at the shallow port: 64,256")
+    add(
+        "--queue",
+        "--queues",
+        type=numbers_of,
+        default=QUEUES,
+        help="frames at the shallow port: 64,256",
+    )
     add("--queries", type=int, default=1000, help="for each point")
     add("--rounds", type=int, default=5, help="in which the ways take turns")
     add("--rate", type=float, help="queries/s; by default one after another")

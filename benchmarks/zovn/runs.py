@@ -120,8 +120,17 @@ def in_turns(
         for case in listed:
             for way in ways:
                 say(f"{turn + 1} of {repetitions}: {way}, {case}")
-                found[case, way].append(measure(case, way))
+                found[case, way].append(_persistent(measure, case, way))
     return found
+
+
+def _persistent(measure: Callable[[Case, str], Result], case: Case, way: str) -> Result:
+    """Measure; once more if a program does not start, which must not cost hours of others."""
+    try:
+        return measure(case, way)
+    except RuntimeError as error:
+        say(f"{way}, {case}, again: {error}")
+        return measure(case, way)
 
 
 def show(

@@ -11,13 +11,16 @@ from support.waiting import PATIENCE_S, eventually
 from zovn_guest import BASE, REGION, SECOND, Guest, Ring
 
 GET_FEATURES, SET_FEATURES, SET_OWNER, SET_MEM_TABLE = 1, 2, 3, 5
+SET_LOG_BASE: Final = 6
 SET_VRING_NUM, SET_VRING_ADDR, SET_VRING_BASE, GET_VRING_BASE = 8, 9, 10, 11
 SET_VRING_KICK, SET_VRING_CALL = 12, 13
 GET_PROTOCOL_FEATURES, SET_PROTOCOL_FEATURES, SET_VRING_ENABLE = 15, 16, 18
+GET_QUEUE_NUM: Final = 17
 GET_INFLIGHT_FD, SET_INFLIGHT_FD = 31, 32
 VERSION, NEED_REPLY = 1, 8
 MRG_RXBUF, LOG_ALL, INDIRECT_DESC, EVENT_IDX, PROTOCOL = 15, 26, 28, 29, 30
 VERSION_1, PACKED, IN_ORDER = 32, 34, 35
+MQ: Final = 22
 REPLY_ACK: Final = 3
 INFLIGHT_SHMFD: Final = 12
 RECEIVE, TRANSMIT = 0, 1
@@ -46,7 +49,8 @@ class FrontEnd(Guest):
         chosen = [MRG_RXBUF, INDIRECT_DESC, PROTOCOL, VERSION_1]
         chosen += [EVENT_IDX] * self.features["event_index"]
         self._send(SET_OWNER, b"", 0)
-        self._send(SET_FEATURES, struct.pack("<Q", sum(1 << bit for bit in chosen)), 0)
+        self.chosen = sum(1 << bit for bit in chosen)
+        self._send(SET_FEATURES, struct.pack("<Q", self.chosen), 0)
         self.protocol = self.ask(GET_PROTOCOL_FEATURES)
         protocol = 1 << REPLY_ACK | 1 << INFLIGHT_SHMFD
         self._send(SET_PROTOCOL_FEATURES, struct.pack("<Q", protocol), 0)
@@ -138,10 +142,9 @@ class FrontEnd(Guest):
     def begin(self, number: int, base: int) -> None:
         """Start a ring; the switch reads on from `base`."""
         ring = self.ring(number)
-        places = (BASE + ring.descriptors, BASE + ring.used, BASE + ring.avail, 0)
         assert self.state(SET_VRING_NUM, number, ring.size)
         assert self.state(SET_VRING_BASE, number, base)
-        assert self.tell(SET_VRING_ADDR, struct.pack("<IIQQQQ", number, 0, *places))
+        self.locate(number)
         assert self.tell(SET_VRING_KICK, struct.pack("<Q", number), [self.kicks[number]])
         self.call_by(number, self.calls[number])
         assert self.state(SET_VRING_ENABLE, number, 1)
@@ -149,6 +152,29 @@ class FrontEnd(Guest):
     def call_by(self, number: int, file: int) -> None:
         """Be notified of a ring by another file."""
         assert self.tell(SET_VRING_CALL, struct.pack("<Q", number), [file])
+
+    def log_to(self, size: int) -> mmap.mmap:
+        """Share a log of written pages of so many bytes."""
+        file = os.memfd_create("log")
+        os.ftruncate(file, size)
+        self.files.append(file)
+        self._send(SET_LOG_BASE, struct.pack("<QQ", size, 0), 0, [file])
+        assert not self._reply()
+        return mmap.mmap(file, size)
+
+    def set_logging(self, *, on: bool) -> None:
+        """Have written pages logged, or not, as QEMU does: it says again where the rings are."""
+        features = self.chosen | (1 << LOG_ALL if on else 0)
+        assert self.tell(SET_FEATURES, struct.pack("<Q", features))
+        for number in (RECEIVE, TRANSMIT):
+            self.locate(number, logged=on)
+
+    def locate(self, number: int, *, logged: bool = False) -> None:
+        """Say where a ring is."""
+        ring = self.ring(number)
+        used = BASE + ring.used
+        places = (BASE + ring.descriptors, used, BASE + ring.avail, used if logged else 0)
+        assert self.tell(SET_VRING_ADDR, struct.pack("<IIQQQQ", number, logged, *places))
 
     def stop(self, number: int) -> int:
         """Stop a ring; return where it stands."""

@@ -13,6 +13,7 @@ from zovn.native.library import (
     RawOffload,
     RawRegion,
     RawRing,
+    RawRingPair,
     RawRingSettings,
 )
 from zovn.native.switch import library
@@ -122,12 +123,14 @@ class Guest:
         indirect: bool = True,
         offloads: int = 0,
         recorded: bool = False,
+        heads: int = 0,
     ) -> None:
         self.memory, self.second = self.new_memory(), self.new_memory()
         self.header = 12 if mergeable or version_1 else 10
         self.transmit = Ring(self.memory, 0x1000, size)
         self.receive = Ring(self.memory, 0x10000, size)
         self.table = 0x20000
+        self.heads = heads
         self.notified: list[bool] = []
         self.raw_memory = RawMemory(count=2)
         self.bases = [self._base(each) for each in (self.memory, self.second)]
@@ -136,7 +139,7 @@ class Guest:
         self.features = {"event_index": event_index, "indirect": indirect}
         self.mergeable, self.version_1, self.offloads = mergeable, version_1, offloads
         self.record = (ctypes.c_uint8 * (16 * (size + 1)))() if recorded else None
-        self._notify = NOTIFY(lambda _, receive: self.notified.append(receive))
+        self._notify = NOTIFY(lambda _, _pair, receive: self.notified.append(receive))
         self.handle = self.port()
         self.posted: dict[int, list[tuple[int, int]]] = {}
 
@@ -144,19 +147,28 @@ class Guest:
         """Return the memory of a region."""
         return mmap.mmap(-1, REGION)
 
-    def port(self) -> int | None:
-        """Return the handle of a new port with these rings; None if they are refused."""
-        transmit = self.transmit.raw(self.bases[0], self.raw_memory, **self.features)
+    def rings(self) -> RawRingPair:
+        """Return the rings as the switch gets them."""
+        transmit, receive = (
+            ring.raw(self.bases[0], self.raw_memory, **self.features)
+            for ring in (self.transmit, self.receive)
+        )
         if self.record is not None:
             transmit.inflight = ctypes.addressof(self.record)
+        return RawRingPair(transmit, receive)
+
+    def port(self) -> int | None:
+        """Return the handle of a new port with these rings; None if they are refused."""
+        rings = self.rings()
         settings = RawRingSettings(
-            transmit=transmit,
-            receive=self.receive.raw(self.bases[0], self.raw_memory, **self.features),
+            transmit=rings.transmit,
+            receive=rings.receive,
             mergeable=self.mergeable,
             version_1=self.version_1,
             sends=self.offloads,
             takes=self.offloads,
             notify=self._notify,
+            heads=self.heads,
         )
         made: int | None = library().zovn_ring_port_new(ctypes.byref(settings))
         return made

@@ -19,6 +19,7 @@ from zovn.switch import release as undo
 from zovn.switch.config import DEFAULT_PATH, checked, interfaces_of, load_config
 from zovn.switch.control import PortReport
 from zovn.switch.port_table import port_words
+from zovn.switch.wire_table import wire_given
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The switch of this host.")
 port_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Ports of a running one.")
@@ -97,12 +98,14 @@ def list_ports(socket: Control = CONTROL, json: Json = False) -> None:
 @port_app.command()
 def add(
     name: Name,
-    kind: Annotated[str, typer.Option(help="What it connects: vhost, veth or tap.")] = "vhost",
+    kind: Annotated[
+        str, typer.Option(help="What it connects: vhost, veth, tap or wire.")
+    ] = "vhost",
     path: Annotated[
         str | None, typer.Option("--socket", help="Socket of the port [/run/zovn/NAME.sock].")
     ] = None,
     interface: Annotated[
-        str | None, typer.Option(help="Host's end of a container's veth, or a TAP interface.")
+        str | None, typer.Option(help="Host's end of a veth, a TAP interface, or a wire's.")
     ] = None,
     group: Annotated[str | None, typer.Option(help="Group that may connect.")] = None,
     vlan: Annotated[int, typer.Option(help="VLAN of frames without a tag; 0: none.")] = 1,
@@ -119,8 +122,12 @@ def add(
     offloads: Annotated[
         bool, typer.Option("--offloads", help="Offer checksum and segmentation offloads.")
     ] = False,
+    queues: Annotated[int, typer.Option(help="Pairs of rings of the guest, 1 to 8.")] = 1,
     rate: Annotated[
         str | None, typer.Option(help="Rate of frames to the port, at most, e.g. 1Gbit/s.")
+    ] = None,
+    wire: Annotated[
+        list[str] | None, typer.Option(help="Key of a wire, e.g. vni=42; repeatable.")
     ] = None,
     save: Save = False,
     file: Saved = DEFAULT_PATH,
@@ -138,7 +145,9 @@ def add(
         addresses=tuple(address or ()),
         trust=trust,
         offloads=offloads,
+        queues=queues,
         rate=rate,
+        wire=wire_given(wire) if wire else None,
         **{"class": class_},
     )
     config = checked({"port": [port]}, "zovn switch port add")

@@ -17,7 +17,7 @@ REASONS: Final = (
     *("offload", "stopped", "removed", "no_location", "refused"),
 )
 """Why frames are dropped, in the order of enum zovn_reason."""
-FAULTS: Final = ("sound", "avail_jump", "head_range", "head_twice", "peer_gone")
+FAULTS: Final = ("sound", "avail_jump", "head_range", "head_twice", "peer_gone", "memory_gone")
 """Why a port is stopped, in the order of enum zovn_fault."""
 
 _U8, _U16, _U32, _U64 = ctypes.c_uint8, ctypes.c_uint16, ctypes.c_uint32, ctypes.c_uint64
@@ -93,7 +93,13 @@ class RawRegion(ctypes.Structure):
 class RawMemory(ctypes.Structure):
     """struct zovn_memory."""
 
-    _fields_: ClassVar = [("count", _U32), ("regions", RawRegion * MOST_REGIONS)]
+    _fields_: ClassVar = [
+        ("count", _U32),
+        ("lost", ctypes.c_bool),
+        ("log", ctypes.c_void_p),
+        ("log_bytes", _U64),
+        ("regions", RawRegion * MOST_REGIONS),
+    ]
 
 
 class RawRing(ctypes.Structure):
@@ -116,7 +122,13 @@ class RawRing(ctypes.Structure):
     ]
 
 
-NOTIFY: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_bool)
+NOTIFY: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_bool)
+
+
+class RawRingPair(ctypes.Structure):
+    """struct zovn_ring_pair."""
+
+    _fields_: ClassVar = [("transmit", RawRing), ("receive", RawRing)]
 
 
 class RawRingSettings(ctypes.Structure):
@@ -132,6 +144,7 @@ class RawRingSettings(ctypes.Structure):
         ("notify", NOTIFY),
         ("context", ctypes.c_void_p),
         ("closed", ctypes.c_void_p),
+        ("heads", _U32),
     ]
 
 
@@ -163,6 +176,7 @@ _CALLS: Final[Mapping[str, tuple[object, Sequence[object]]]] = {
     "rest_ns": (_U64, [_U32, _U64, _U64]),
     "veth_probe": (ctypes.c_int, [ctypes.c_char_p]),
     "ring_port_new": (_P, [ctypes.POINTER(RawRingSettings)]),
+    "ring_port_add": (_BOOL, [_P, ctypes.POINTER(RawRingPair)]),
     "ring_port_ask": (None, [_P, _BOOL]),
     "ring_port_bad_buffers": (_U64, [_P]),
 }

@@ -34,6 +34,8 @@ class PortReport(msgspec.Struct, frozen=True, kw_only=True):
     class_: int = msgspec.field(name="class")
     trust: str
     offloads: bool
+    queues: int = 1
+    """Pairs of rings that its guest may use."""
     rate: int = 0
     """Bits of frames to it per second, at most; 0: no limit."""
     state: str = ""

@@ -13,6 +13,7 @@ MOST_PATH: Final = 107
 """Bytes of the address of a Unix socket."""
 BY_INTERFACE: Final = frozenset({"veth", "tap", "wire"})
 """Kinds of which the peer is behind an interface; that of others is behind a socket."""
+_OF_GUESTS: Final = ("socket", "group", "offloads", "queues")
 _LEAST_RATE: Final = 1_000_000
 _STATION: Final = r"^[0-9a-fA-F][02468aceACE](:[0-9a-fA-F]{2}){5}\Z"
 _INTERFACE: Final = r"^(?!\.\.?\Z)[^\s/:]{1,15}\Z"
@@ -49,9 +50,13 @@ class PortTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     offloads: bool = False
     """Offer checksum and TCP segmentation offloads. The switch finishes frames for receivers that
     do not take them."""
+    queues: Annotated[int, msgspec.Meta(ge=1, le=8)] = 1
+    """Pairs of rings that the guest may use."""
     rate: str | None = None
     """Bits of frames to the port per second, at most; default: as fast as it takes them."""
 
+
+_DEFAULTS: Final = {one.name: one.default for one in msgspec.structs.fields(PortTable)}
 
 PORT_FORMS: Final[Mapping[str, str]] = {
     "name": "1 to 32 letters, digits, dots, dashes and underscores",
@@ -60,6 +65,7 @@ PORT_FORMS: Final[Mapping[str, str]] = {
     "vlan": "a VLAN from 1 to 4094, or 0 for a trunk without one",
     "tagged": 'a list of VLANs, such as ["10", "20-29"]',
     "class": "a class from 0 to 7",
+    "queues": "1 to 8 pairs of rings",
     **WIRE_FORMS,
     "rate": 'a rate from 1Mbit/s to 1000Gbit/s, such as "1Gbit/s"',
 }
@@ -96,9 +102,9 @@ def _check_place(port: PortTable, where: str, file: str) -> None:
         problem = f"a port of kind {port.kind} needs one"
         fix = f"write {PORT_FORMS['interface']}"
         raise ConfigError(f"{where}.interface", problem, fix, at=file)
-    useless = ("socket", "group", "offloads") if port.kind in BY_INTERFACE else ("interface",)
+    useless = _OF_GUESTS if port.kind in BY_INTERFACE else ("interface",)
     for key in useless:
-        if getattr(port, key):
+        if getattr(port, key) != _DEFAULTS[key]:
             problem = f"a port of kind {port.kind} has none"
             raise ConfigError(f"{where}.{key}", problem, "remove it, or the kind", at=file)
 
@@ -161,6 +167,8 @@ def port_words(port: PortTable, groups: Mapping[str, int]) -> str:
         f"offloads={int(port.offloads)}",
         *(f"address={one}" for one in port.addresses),
     ]
+    if port.queues > 1:
+        words.append(f"queues={port.queues}")
     if rate := rate_of(port):
         words.append(f"rate={rate}")
     if port.wire:

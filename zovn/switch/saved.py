@@ -109,8 +109,15 @@ def _says(after: str, before: str, ports: list[dict[str, Any]]) -> bool:
 
 
 def _written(port: Port) -> str:
-    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in port.items()]
+    lines = [f"{key} = {_value(value)}" for key, value in port.items()]
     return "".join(f"{line}\n" for line in ("[[switch.port]]", *lines))
+
+
+def _value(value: Any) -> str:
+    """Return a value of TOML: a table in one line, so that it stays within its port's."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_value(one)}" for key, one in value.items()) + " }"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _extent(text: str, header: re.Match[str]) -> tuple[int, int]:

@@ -1,7 +1,7 @@
 """What only a port to other hosts has: its keys, the rules between them, and its words."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from ipaddress import AddressValueError, IPv4Address
 from typing import Annotated, Final
 
@@ -55,6 +55,27 @@ WIRE_FORMS: Final[Mapping[str, str]] = {
     "pfc": "a list of classes from 0 to 7, such as [3, 4]",
 }
 """How to write a key that is wrong."""
+
+
+def wire_given(pairs: Iterable[str]) -> dict[str, object]:
+    """Return the table that pairs KEY=VALUE describe; its values are not checked.
+
+    Raises:
+        ConfigError: one is no pair.
+    """
+    table: dict[str, object] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise ConfigError("--wire", f"{pair!r} is no KEY=VALUE", "write e.g. vni=42")
+        table[key] = _given(key, value)
+    return table
+
+
+def _given(key: str, value: str) -> object:
+    if key == "pfc":
+        return [int(one) if one.isdecimal() else one for one in value.split(",") if one]
+    return int(value) if key in {"vni", "ring", "buffer"} and value.isdecimal() else value
 
 
 def check_wire(wire: WireTable, where: str, file: str) -> None:

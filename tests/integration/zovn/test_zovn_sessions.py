@@ -75,16 +75,16 @@ def post(front: FrontEnd, count: int) -> None:
 
 def test_rings_that_cannot_be_read_out_of_order_are_not_offered(connect: Connect) -> None:
     offered = connect("a").offered
-    for bit in (VERSION_1, MRG_RXBUF, INDIRECT_DESC, EVENT_IDX):
+    for bit in (VERSION_1, MRG_RXBUF, INDIRECT_DESC, EVENT_IDX, LOG_ALL):
         assert offered >> bit & 1
-    for bit in (PACKED, IN_ORDER, LOG_ALL, *OFFLOADS):
+    for bit in (PACKED, IN_ORDER, *OFFLOADS):
         assert not offered >> bit & 1
 
 
 def test_offloads_are_offered_where_the_settings_say_so(connect: Connect) -> None:
     offered = connect("c").offered
     assert all(offered >> bit & 1 for bit in OFFLOADS)
-    assert not any(offered >> bit & 1 for bit in (PACKED, IN_ORDER, LOG_ALL))
+    assert not any(offered >> bit & 1 for bit in (PACKED, IN_ORDER))
 
 
 @pytest.mark.parametrize("event_index", [False, True])

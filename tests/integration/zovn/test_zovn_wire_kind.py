@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from rigs.zovn_rig import address
-from rigs.zovn_switch_rig import RunningSwitch, build_guest, running_switch
+from rigs.zovn_switch_rig import Guest, RunningSwitch, build_guest, running_switch, whole
 from rigs.zovn_wire_rig import connect, hosts, ip, map_of, name, run, vxlan
 from support.waiting import eventually
 
@@ -117,3 +117,61 @@ def test_what_cannot_be_opened_is_refused(running: RunningSwitch) -> None:
         control.add(running.config.control, "name=third kind=wire interface=w9")
     with pytest.raises(SwitchError, match="a port of kind vhost has no locations"):
         control.add(running.config.control, "name=third kind=vhost path=/x locations=/y")
+
+
+# --- two programs
+
+
+FRAMES = 5000
+CLASS = 3
+ENDS = {"here": ("10.9.0.1", "02:00:00:00:00:01"), "there": ("10.9.0.2", "02:00:00:00:00:03")}
+
+
+def end(host: str, maps: Path) -> dict[str, Any]:
+    """Return what is to run at a host: a guest's port, and the wire to the other host."""
+    (other,) = set(ENDS) - {host}
+    (local, _), (remote, station) = ENDS[host], ENDS[other]
+    (maps / host).write_text(f"station {station} {remote}\n")
+    own = {"local": local, "vni": 42, "locations": str(maps / host), "line_rate": "10Mbit/s"}
+    port = {
+        "kind": "wire",
+        "interface": "w0",
+        "addresses": [station],
+        "wire": own | {"response": "200ms"},
+    }
+    return {"names": ["guest", "wire"], "each": [{"class": CLASS}, port], "netns": name(host)}
+
+
+def knows(host: str) -> bool:
+    """Return whether a host has been asked for its address by the other one."""
+    (other,) = set(ENDS) - {host}
+    return "lladdr" in run("ip", "-n", name(host), "neighbour", "show", ENDS[other][0])
+
+
+def test_a_slow_guest_at_one_host_slows_its_sender_at_another_and_loses_nothing(
+    tmp_path: Path,
+) -> None:
+    """A frame takes 114 us of the line, and the receiver takes one in 1 ms."""
+    with hosts(*ENDS):
+        connect("here", "w0", "there", "w0")
+        for host, (local, _) in ENDS.items():
+            ip(host, "address", "add", f"{local}/24", "dev", "w0")
+        with (
+            running_switch(**end("here", tmp_path)) as here,
+            running_switch(**end("there", tmp_path)) as there,
+            Guest(there, "guest=3:1:0:1") as receiver,
+            Guest(here, f"guest=1:3:{FRAMES}") as sender,
+        ):
+            assert receiver.ready()
+            assert sender.ready()
+            eventually(lambda: knows("here") and knows("there"))
+            receiver.go()
+            sender.go()
+            eventually(lambda: there.port("guest").counters["out"] >= FRAMES)
+            found = receiver.result()["3"]["from"]
+            assert whole(found["1"], FRAMES)
+            report = {"here": here.port("wire"), "there": there.port("wire")}
+            assert report["there"].counters["beyond"] == 0
+            assert report["there"].counters["pauses_sent"] > 0
+            assert report["here"].counters["pauses"] == report["there"].counters["pauses_sent"]
+            assert report["here"].counters["paused_ns"] > 0

@@ -139,6 +139,7 @@ FIRES: tuple[tuple[str, dict[str, str]], ...] = (
     ("ZovnPortStopped", {f'zovn_port_fault{{{IT}, port="vm1", fault="head_twice"}}': "1x120"}),
     ("ZovnPortStalled", {f'zovn_port_stalled{{{IT}, port="vm1"}}': "1x120"}),
     ("ZovnPortOftenBlocked", {f'zovn_port_blocked_seconds_total{{{IT}, port="vm1"}}': "0+4x180"}),
+    ("ZovnWireLost", {f'zovn_port_beyond_frames_total{{{IT}, port="fabric"}}': "0+1x120"}),
     ("ZovnNapsMissed", {f"zovn_missed_naps_total{{{IT}}}": "0+1x120"}),
 )
 """Alerts, with series of one sample every 5 s that must set them off."""
@@ -152,6 +153,7 @@ SILENT: tuple[tuple[str, dict[str, str]], ...] = (
     ),
     ("ZovnPortStopped", {f'zovn_port_fault{{{IT}, port="web", fault="peer_gone"}}': "1x120"}),
     ("ZovnPortOftenBlocked", {f'zovn_port_blocked_seconds_total{{{IT}, port="vm1"}}': "0+1x180"}),
+    ("ZovnWireLost", {f'zovn_port_beyond_frames_total{{{IT}, port="fabric"}}': "7x120"}),
     ("ZovnNapsMissed", {f"zovn_missed_naps_total{{{IT}}}": "5x120"}),
 )
 

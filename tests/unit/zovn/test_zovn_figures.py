@@ -183,6 +183,20 @@ def test_ways_take_turns_within_each_repetition() -> None:
     assert found[64, "a"] == [1, 5]
 
 
+def test_a_program_that_does_not_start_is_started_once_more() -> None:
+    tries: list[str] = []
+
+    def measure(case: int, way: str) -> int:
+        tries.append(way)
+        if len(tries) == 1 or case == 2:
+            raise RuntimeError("it did not start")
+        return case
+
+    assert in_turns([1], ["a"], 1, measure) == {(1, "a"): [1]}
+    with pytest.raises(RuntimeError):
+        in_turns([2], ["a"], 1, measure)
+
+
 def test_quick_has_other_defaults_and_no_other_options(monkeypatch: pytest.MonkeyPatch) -> None:
     def read(*given: str) -> tuple[float, list[int]]:
         monkeypatch.setattr(sys, "argv", ["program", *given])

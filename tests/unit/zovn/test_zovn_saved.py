@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from common.errors import ConfigError
 from zovn.switch.saved import given, with_port, without_port, write
+from zovn.switch.wire_table import wire_given
 
 BEFORE: Final = """# ours
 [switch]
@@ -38,6 +39,27 @@ def test_a_table_has_only_what_is_not_as_by_default() -> None:
 def test_a_port_is_added_at_the_end() -> None:
     after = with_port(BEFORE, VM3, "f")
     assert after == BEFORE + '\n[[switch.port]]\nname = "vm3"\nvlan = 7\ntagged = ["10", "20-29"]\n'
+
+
+WIRE: Final = ("local=10.0.0.1", "vni=42", "locations=/m", "line_rate=1Gbit/s", "pfc=3,4")
+
+
+def test_a_wire_is_added_in_one_line_and_removed_without_a_trace() -> None:
+    port = given(name="w", kind="wire", interface="eth1", wire=wire_given(WIRE))
+    after = with_port(BEFORE, port, "f")
+    assert after.endswith(
+        'interface = "eth1"\nwire = { local = "10.0.0.1", vni = 42, locations = "/m", '
+        'line_rate = "1Gbit/s", pfc = [3, 4] }\n'
+    )
+    assert without_port(after, "w", "f") == BEFORE
+
+
+def test_what_is_no_key_of_a_wire_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"--wire: 'vni' is no KEY=VALUE \(write e\.g\. vni=42\)"):
+        wire_given(["vni"])
+    port = given(name="w", kind="wire", interface="eth1", wire=wire_given([*WIRE, "vni=x", "a=1"]))
+    with pytest.raises(ConfigError, match=r"wire\.a: no such key"):
+        with_port(BEFORE, port, "f")
 
 
 def test_a_text_without_an_end_of_line_gets_one() -> None:

@@ -80,13 +80,13 @@ void zovn_loop_attach(struct zovn_loop *loop, uint32_t place,
     loop->attached[place] = *attachment;
     loop->polled += !attachment->ask;
     ask(attachment, loop->asked);
-    for (uint32_t i = 0; i < ZOVN_WAKES; i++)
+    for (uint32_t i = 0; i < attachment->wake_count; i++)
         zovn_nap_watch(&loop->nap, attachment->wakes[i]);
 }
 
 void zovn_loop_detach(struct zovn_loop *loop, uint32_t place) {
     struct zovn_attachment *attached = &loop->attached[place];
-    for (uint32_t i = 0; i < ZOVN_WAKES; i++)
+    for (uint32_t i = 0; i < attached->wake_count; i++)
         zovn_nap_unwatch(&loop->nap, attached->wakes[i]);
     loop->polled -= !attached->ask;
     attached->port = NULL;

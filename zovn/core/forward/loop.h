@@ -5,7 +5,7 @@
 #include "forward/nap.h"
 #include "switch/switch.h"
 
-enum { ZOVN_WAKES = 2 };
+enum { ZOVN_WAKES = 16 };
 
 /* A port, and how to sleep until its peer does something. */
 struct zovn_attachment {
@@ -13,6 +13,7 @@ struct zovn_attachment {
     /* Have the peer notify, or not; NULL: it cannot, so that the port is polled. */
     void (*ask)(struct zovn_port *port, bool notify);
     int wakes[ZOVN_WAKES]; /* eventfds that become readable then; -1: none */
+    uint32_t wake_count;
 };
 
 struct zovn_loop {

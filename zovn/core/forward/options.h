@@ -33,6 +33,7 @@ struct zovn_port_options {
     uint8_t addresses[ZOVN_MOST_STATIC][6]; /* static, in the VLAN of frames without a tag */
     uint32_t address_count;
     bool offloads; /* checksums and segments may be left to the receiver */
+    uint32_t queues; /* pairs of rings that a guest may use */
     int64_t group; /* that may open its socket; -1: none */
 };
 

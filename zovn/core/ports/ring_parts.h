@@ -3,23 +3,41 @@
 #define ZOVN_PORTS_RING_PARTS_H
 
 #include "ports/port.h"
+#include "ports/ring_pair.h"
 
-struct zovn_ring_port {
-    struct zovn_port port;
-    struct zovn_split_ring transmit;
-    struct zovn_split_ring receive;
-    uint32_t header_bytes;
-    bool mergeable;
-    void (*notify)(void *context, bool receive);
-    void (*closed)(void *context, const struct zovn_split_ring *transmit,
-                   const struct zovn_split_ring *receive);
-    void *context;
-    uint64_t bad_buffers;
+/* Heads of all transmit rings have numbers of their own: those of a ring follow those of the ring
+ * before it. */
+struct zovn_guest_pair {
+    struct zovn_ring_pair rings;
+    uint32_t first;    /* number of the transmit ring's head 0 */
     uint16_t *resumed; /* heads that an earlier device had taken */
     uint32_t resumed_at, resumed_end;
 };
 
+struct zovn_ring_port {
+    struct zovn_port port;
+    struct zovn_guest_pair pairs[ZOVN_MOST_PAIRS];
+    uint32_t count;  /* of pairs */
+    uint32_t heads;  /* of all their transmit rings */
+    uint32_t turn;   /* the pair that is peeked first */
+    uint32_t refuse; /* the pair whose receive ring had no room last */
+    uint32_t header_bytes;
+    bool mergeable;
+    void (*notify)(void *context, uint32_t pair, bool receive);
+    void (*closed)(void *context, uint32_t pair, const struct zovn_ring_pair *rings);
+    void *context;
+    uint64_t bad_buffers;
+};
+
+/* Report new heads of all transmit rings, each ring's in order. */
+uint32_t zovn_ring_peek(struct zovn_port *port, uint16_t *heads, uint32_t most);
+
 /* Copy a frame into the guest's receive buffers. */
 enum zovn_put_result zovn_ring_put(struct zovn_port *port, struct zovn_frame *frame);
+
+/* A port has the first fault of its rings. */
+static inline void zovn_ring_note(struct zovn_port *port, const struct zovn_split_ring *ring) {
+    port->fault = port->fault ? port->fault : zovn_split_ring_fault(ring);
+}
 
 #endif

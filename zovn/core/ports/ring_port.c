@@ -1,8 +1,7 @@
-/* Frames from a guest's transmit ring; notifications of both rings. */
+/* Frames from a guest's transmit rings; notifications of all rings. */
 #include "ports/ring_port.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "ports/ring_parts.h"
 #include "rings/chain.h"
@@ -14,62 +13,21 @@ static struct zovn_ring_port *of(struct zovn_port *port) {
     return (struct zovn_ring_port *)port;
 }
 
-/* A port has the first fault of its rings. */
-static void note(struct zovn_port *port, const struct zovn_split_ring *ring) {
-    port->fault = port->fault ? port->fault : ring->fault;
-}
-
-/* Begin to load what the classification reads first. An address that is wrong does no harm. */
-static void prefetch(const struct zovn_split_ring *ring, const uint16_t *heads, uint32_t count) {
-    for (uint32_t i = 0; i < count; i++)
-        __builtin_prefetch(&ring->descriptors[heads[i]]);
-    for (uint32_t i = 0; i < count; i++) {
-        uint64_t address = ZOVN_READ(ring->descriptors[heads[i]].address);
-        const uint8_t *bytes = zovn_memory_at(ring->memory, address, 1);
-        if (bytes) {
-            __builtin_prefetch(bytes);
-            __builtin_prefetch(bytes + 64);
-        }
-    }
-}
-
-static uint32_t peek_resumed(struct zovn_ring_port *guest, uint16_t *heads, uint32_t most) {
-    uint32_t left = guest->resumed_end - guest->resumed_at, count = left < most ? left : most;
-    memcpy(heads, &guest->resumed[guest->resumed_at], count * sizeof *heads);
-    guest->resumed_at += count;
-    return count;
-}
-
-static uint32_t peek_new(struct zovn_split_ring *ring, uint16_t *heads, uint32_t most) {
-    uint32_t available = zovn_split_ring_available(ring), count = 0;
-    for (; count < most && count < available; count++) {
-        int32_t head = zovn_split_ring_head(ring, count);
-        if (head < 0)
-            break;
-        heads[count] = (uint16_t)head;
-    }
-    for (uint32_t i = 0; ring->inflight && i < count; i++)
-        zovn_inflight_take(ring, heads[i]);
-    ring->next_avail = (uint16_t)(ring->next_avail + count);
-    return count;
-}
-
-static uint32_t peek(struct zovn_port *port, uint16_t *heads, uint32_t most) {
-    struct zovn_ring_port *guest = of(port);
-    uint32_t count = guest->resumed_at < guest->resumed_end
-                         ? peek_resumed(guest, heads, most)
-                         : peek_new(&guest->transmit, heads, most);
-    note(port, &guest->transmit);
-    prefetch(&guest->transmit, heads, count);
-    return count;
+static struct zovn_guest_pair *pair_of(struct zovn_ring_port *guest, uint16_t head) {
+    uint32_t at = guest->count - 1;
+    while (head < guest->pairs[at].first)
+        at--;
+    return &guest->pairs[at];
 }
 
 static enum zovn_frame_result frame(struct zovn_port *port, uint16_t head,
                                     struct zovn_frame *frame) {
     const struct zovn_ring_port *guest = of(port);
+    const struct zovn_guest_pair *pair = pair_of(of(port), head);
     zovn_frame_begin(frame);
     struct zovn_segment *segments = &frame->segments[frame->end];
-    int32_t count = zovn_chain(&guest->transmit, head, false, segments, ZOVN_MOST_SEGMENTS);
+    int32_t count = zovn_chain(&pair->rings.transmit, (uint16_t)(head - pair->first), false,
+                               segments, ZOVN_MOST_SEGMENTS);
     if (count < 0)
         return ZOVN_FRAME_MALFORMED;
     uint64_t bytes = 0;
@@ -86,21 +44,25 @@ static enum zovn_frame_result frame(struct zovn_port *port, uint16_t head,
     return ZOVN_FRAME_OK;
 }
 
+/* A guest that stood still goes on when it serves the ring that was full. */
 static bool room(struct zovn_port *port) {
-    struct zovn_split_ring *ring = &of(port)->receive;
+    struct zovn_ring_port *guest = of(port);
+    struct zovn_split_ring *ring = &guest->pairs[guest->refuse].rings.receive;
     bool any = zovn_split_ring_available(ring) > 0;
-    note(port, ring);
+    zovn_ring_note(port, ring);
     return any;
 }
 
 static void complete(struct zovn_port *port, uint16_t head) {
-    zovn_split_ring_complete(&of(port)->transmit, head, 0);
+    struct zovn_guest_pair *pair = pair_of(of(port), head);
+    zovn_split_ring_complete(&pair->rings.transmit, (uint16_t)(head - pair->first), 0);
 }
 
 static void show(struct zovn_port *port) {
     struct zovn_ring_port *guest = of(port);
-    if (zovn_split_ring_publish(&guest->receive) && guest->notify)
-        guest->notify(guest->context, true);
+    for (uint32_t i = 0; i < guest->count; i++)
+        if (zovn_split_ring_publish(&guest->pairs[i].rings.receive) && guest->notify)
+            guest->notify(guest->context, i, true);
 }
 
 static bool give_back(struct zovn_split_ring *ring) {
@@ -115,52 +77,75 @@ static bool give_back(struct zovn_split_ring *ring) {
 
 static void publish(struct zovn_port *port) {
     struct zovn_ring_port *guest = of(port);
-    if (give_back(&guest->transmit) && guest->notify)
-        guest->notify(guest->context, false);
+    for (uint32_t i = 0; i < guest->count; i++)
+        if (give_back(&guest->pairs[i].rings.transmit) && guest->notify)
+            guest->notify(guest->context, i, false);
 }
 
 static void free_port(struct zovn_port *port) {
     struct zovn_ring_port *guest = of(port);
-    if (guest->closed)
-        guest->closed(guest->context, &guest->transmit, &guest->receive);
-    free(guest->resumed);
+    for (uint32_t i = 0; i < guest->count; i++) {
+        if (guest->closed)
+            guest->closed(guest->context, i, &guest->pairs[i].rings);
+        free(guest->pairs[i].resumed);
+    }
     free(guest);
 }
 
 static const struct zovn_port_calls CALLS = {
-    peek, frame, zovn_ring_put, room, complete, publish, free_port,
+    zovn_ring_peek, frame, zovn_ring_put, room, complete, publish, free_port,
 };
 
-static bool resume(struct zovn_ring_port *guest) {
-    if (!guest->transmit.inflight)
+static bool resume(struct zovn_guest_pair *pair) {
+    struct zovn_split_ring *transmit = &pair->rings.transmit;
+    if (!transmit->inflight)
         return true;
-    guest->resumed = calloc(guest->transmit.size, sizeof *guest->resumed);
-    if (guest->resumed)
-        guest->resumed_end = zovn_inflight_resume(&guest->transmit, guest->resumed);
-    return guest->resumed;
+    pair->resumed = calloc(transmit->size, sizeof *pair->resumed);
+    if (pair->resumed)
+        pair->resumed_end = zovn_inflight_resume(transmit, pair->resumed);
+    return pair->resumed;
+}
+
+static bool fits(const struct zovn_ring_port *guest, const struct zovn_ring_pair *rings) {
+    return guest->count < ZOVN_MOST_PAIRS && zovn_split_ring_valid(&rings->transmit) &&
+           zovn_split_ring_valid(&rings->receive) &&
+           rings->transmit.size <= guest->port.heads - guest->heads;
+}
+
+/* The guest notifies until the port sleeps and wakes again: what is there already is found by a step. */
+bool zovn_ring_port_add(struct zovn_port *port, const struct zovn_ring_pair *rings) {
+    struct zovn_ring_port *guest = of(port);
+    if (!fits(guest, rings))
+        return false;
+    struct zovn_guest_pair *pair = &guest->pairs[guest->count];
+    *pair = (struct zovn_guest_pair){.rings = *rings, .first = guest->heads};
+    if (!resume(pair))
+        return false;
+    guest->heads += rings->transmit.size;
+    guest->count++;
+    zovn_ring_port_ask(port, true);
+    return true;
 }
 
 struct zovn_port *zovn_ring_port_new(const struct zovn_ring_settings *settings) {
-    if (!zovn_split_ring_valid(&settings->transmit) || !zovn_split_ring_valid(&settings->receive))
-        return NULL;
     struct zovn_ring_port *guest = calloc(1, sizeof *guest);
     if (!guest)
         return NULL;
+    uint32_t size = settings->transmit.size;
     *guest = (struct zovn_ring_port){
         .port = {.calls = &CALLS,
-                 .heads = settings->transmit.size,
+                 .heads = settings->heads > size ? settings->heads : size,
                  .sends = settings->sends,
                  .takes = settings->takes,
                  .show = show},
-        .transmit = settings->transmit,
-        .receive = settings->receive,
         .header_bytes = settings->mergeable || settings->version_1 ? 12 : 10,
         .mergeable = settings->mergeable,
         .notify = settings->notify,
         .closed = settings->closed,
         .context = settings->context,
     };
-    if (!resume(guest)) {
+    if (!zovn_ring_port_add(&guest->port,
+                            &(struct zovn_ring_pair){settings->transmit, settings->receive})) {
         free(guest);
         return NULL;
     }
@@ -169,8 +154,11 @@ struct zovn_port *zovn_ring_port_new(const struct zovn_ring_settings *settings) 
 }
 
 void zovn_ring_port_ask(struct zovn_port *port, bool notify) {
-    zovn_split_ring_ask(&of(port)->transmit, notify);
-    zovn_split_ring_ask(&of(port)->receive, notify);
+    struct zovn_ring_port *guest = of(port);
+    for (uint32_t i = 0; i < guest->count; i++) {
+        zovn_split_ring_ask(&guest->pairs[i].rings.transmit, notify);
+        zovn_split_ring_ask(&guest->pairs[i].rings.receive, notify);
+    }
 }
 
 uint64_t zovn_ring_port_bad_buffers(const struct zovn_port *port) {

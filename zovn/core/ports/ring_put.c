@@ -1,6 +1,7 @@
-/* Frames into a guest's receive ring: one buffer, or several that are merged (5.1.6.4). */
+/* Frames into a guest's receive rings: one buffer, or several that are merged (5.1.6.4). */
 #include <string.h>
 
+#include "ports/flow.h"
 #include "ports/ring_parts.h"
 #include "rings/chain.h"
 
@@ -18,14 +19,15 @@ struct gathered {
 
 enum outcome { GATHERED, NO_ROOM, NEVER, BAD_BUFFER };
 
-static enum outcome gather_one(struct zovn_ring_port *guest, struct gathered *to) {
-    int32_t head = zovn_split_ring_head(&guest->receive, to->buffers);
+static enum outcome gather_one(struct zovn_ring_port *guest, struct zovn_split_ring *ring,
+                               struct gathered *to) {
+    int32_t head = zovn_split_ring_head(ring, to->buffers);
     if (head < 0)
         return NO_ROOM;
     struct zovn_segment *segments = &to->segments[to->count];
     to->heads[to->buffers] = (uint16_t)head;
     int32_t count =
-        zovn_chain(&guest->receive, (uint16_t)head, true, segments, ZOVN_MOST_SEGMENTS - to->count);
+        zovn_chain(ring, (uint16_t)head, true, segments, ZOVN_MOST_SEGMENTS - to->count);
     uint64_t bytes = 0;
     for (int32_t i = 0; i < count; i++)
         bytes += segments[i].length;
@@ -36,18 +38,18 @@ static enum outcome gather_one(struct zovn_ring_port *guest, struct gathered *to
 }
 
 /* Without merging one buffer must do. A ring that is all available will not get more. */
-static enum outcome gather(struct zovn_ring_port *guest, struct gathered *to, uint32_t needed) {
+static enum outcome gather(struct zovn_ring_port *guest, struct zovn_split_ring *ring,
+                           struct gathered *to, uint32_t needed) {
     to->buffers = to->count = 0;
     to->bytes = 0;
-    uint32_t available = zovn_split_ring_available(&guest->receive);
+    uint32_t available = zovn_split_ring_available(ring);
     uint32_t most = guest->mergeable ? MOST_BUFFERS : 1;
     while (to->bytes < needed) {
-        if (to->buffers == most || to->buffers == guest->receive.size ||
-            to->count == ZOVN_MOST_SEGMENTS)
+        if (to->buffers == most || to->buffers == ring->size || to->count == ZOVN_MOST_SEGMENTS)
             return NEVER;
         if (to->buffers == available)
             return NO_ROOM;
-        enum outcome outcome = gather_one(guest, to);
+        enum outcome outcome = gather_one(guest, ring, to);
         if (outcome != GATHERED)
             return outcome;
     }
@@ -55,34 +57,50 @@ static enum outcome gather(struct zovn_ring_port *guest, struct gathered *to, ui
 }
 
 /* Take the buffers; each is filled but for the last one. */
-static void take(struct zovn_ring_port *guest, const struct gathered *from, uint64_t bytes) {
+static void take(struct zovn_split_ring *ring, const struct gathered *from, uint64_t bytes) {
     for (uint32_t i = 0; i < from->buffers; i++) {
         uint64_t written = bytes < from->sizes[i] ? bytes : from->sizes[i];
-        zovn_split_ring_complete(&guest->receive, from->heads[i], (uint32_t)written);
+        zovn_split_ring_complete(ring, from->heads[i], (uint32_t)written);
         bytes -= written;
     }
-    guest->receive.next_avail = (uint16_t)(guest->receive.next_avail + from->buffers);
+    ring->next_avail = (uint16_t)(ring->next_avail + from->buffers);
 }
 
 /* The guest's mistake: it gets the buffers back empty, and the next ones are tried. It may add bad
  * ones as fast as they go back, so there is an end. */
-static enum outcome gather_good(struct zovn_ring_port *guest, struct gathered *to,
-                                uint32_t needed) {
-    for (uint32_t tries = 0; tries < guest->receive.size; tries++) {
-        enum outcome outcome = gather(guest, to, needed);
+static enum outcome gather_good(struct zovn_ring_port *guest, struct zovn_split_ring *ring,
+                                struct gathered *to, uint32_t needed) {
+    for (uint32_t tries = 0; tries < ring->size; tries++) {
+        enum outcome outcome = gather(guest, ring, to, needed);
         if (outcome != BAD_BUFFER)
             return outcome;
         guest->bad_buffers += to->buffers;
-        take(guest, to, 0);
+        take(ring, to, 0);
     }
     return NO_ROOM;
+}
+
+static void log_copied(const struct zovn_memory *memory, const struct gathered *to,
+                       uint64_t bytes) {
+    for (uint32_t i = 0; memory->log && bytes; i++) {
+        uint64_t part = bytes < to->segments[i].length ? bytes : to->segments[i].length;
+        zovn_memory_log(memory, to->segments[i].bytes, part);
+        bytes -= part;
+    }
+}
+
+static uint32_t pair_for(const struct zovn_ring_port *guest, const struct zovn_frame *frame) {
+    return guest->count == 1 ? 0 : zovn_flow_queue(frame, guest->count);
 }
 
 enum zovn_put_result zovn_ring_put(struct zovn_port *port, struct zovn_frame *frame) {
     struct zovn_ring_port *guest = (struct zovn_ring_port *)port;
     struct gathered to;
-    enum outcome outcome = gather_good(guest, &to, guest->header_bytes + frame->length);
-    port->fault = port->fault ? port->fault : guest->receive.fault;
+    uint32_t pair = pair_for(guest, frame);
+    struct zovn_split_ring *ring = &guest->pairs[pair].rings.receive;
+    enum outcome outcome = gather_good(guest, ring, &to, guest->header_bytes + frame->length);
+    zovn_ring_note(port, ring);
+    guest->refuse = outcome == NO_ROOM ? pair : guest->refuse;
     if (outcome != GATHERED)
         return outcome == NEVER ? ZOVN_PUT_TOO_LONG : ZOVN_PUT_NO_ROOM;
     uint8_t header[12];
@@ -91,6 +109,7 @@ enum zovn_put_result zovn_ring_put(struct zovn_port *port, struct zovn_frame *fr
     header[COUNT_AT + 1] = 0;
     zovn_frame_prepend(frame, header, guest->header_bytes);
     zovn_frame_copy(frame, to.segments);
-    take(guest, &to, frame->length);
+    log_copied(ring->memory, &to, frame->length);
+    take(ring, &to, frame->length);
     return ZOVN_PUT_DONE;
 }

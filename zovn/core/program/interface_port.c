@@ -37,7 +37,7 @@ static const char *without_interface(const struct zovn_interface_port *named, co
 /* Return NULL, or why it cannot be attached. */
 static const char *attach(struct zovn_interface_port *named) {
     const char *problem = NULL;
-    struct zovn_attachment attachment = {.wakes = {-1, -1}};
+    struct zovn_attachment attachment = {0};
     attachment.port = named->driver->open(interface_of(named), refusal);
     if (!attachment.port)
         return without_interface(named, refusal);

@@ -5,6 +5,8 @@
 #include <ctype.h>
 #include <string.h>
 
+enum { MOST_QUEUES = 8 };
+
 /* A port while it is read. */
 struct reading {
     struct zovn_port_options *options;
@@ -89,6 +91,14 @@ static bool set_offloads(struct reading *reading, char *value) {
     return true;
 }
 
+static bool set_queues(struct reading *reading, char *value) {
+    uint64_t queues;
+    if (!zovn_number(value, MOST_QUEUES, &queues) || !queues)
+        return false;
+    reading->options->queues = (uint32_t)queues;
+    return true;
+}
+
 static bool set_group(struct reading *reading, char *value) {
     uint64_t group;
     if (!zovn_number(value, UINT32_MAX - 1, &group))
@@ -156,6 +166,7 @@ static const struct {
     {"class", "a class from 0 to 7", set_class},
     {"address", "at most 16 addresses of stations such as 02:00:00:00:00:01", set_address},
     {"offloads", "0 or 1", set_offloads},
+    {"queues", "1 to 8 pairs of rings", set_queues},
     {"group", "the number of a group", set_group},
     {"locations", "the path of a map, from / on, of at most 107 bytes", set_locations},
     {"local", "an IPv4 address of this host", set_local},
@@ -215,7 +226,7 @@ static bool check(const struct reading *reading, struct zovn_problem *problem) {
 bool zovn_port_words(char *line, struct zovn_port_options *options, const struct zovn_kind **kind,
                      struct zovn_problem *problem) {
     struct reading reading = {.options = options};
-    *options = (struct zovn_port_options){.settings = {.vlan = 1}, .group = -1};
+    *options = (struct zovn_port_options){.settings = {.vlan = 1}, .queues = 1, .group = -1};
     for (char *word; (word = zovn_word(&line));)
         if (!set(&reading, word, problem))
             return false;

@@ -79,6 +79,11 @@ void zovn_ports_tick(struct zovn_ports *ports) {
             ports->named[i].kind->tick(ports->named[i].opened);
 }
 
+/* An interface that was removed is detached a moment later. */
+static bool has_peer(const struct zovn_line_state *state) {
+    return state->attached && state->port.fault != ZOVN_PEER_GONE;
+}
+
 void zovn_ports_write(const struct zovn_ports *ports, bool counters, FILE *to) {
     for (uint32_t i = 0; i < ports->count; i++) {
         const struct zovn_named *named = &ports->named[i];
@@ -87,7 +92,7 @@ void zovn_ports_write(const struct zovn_ports *ports, bool counters, FILE *to) {
         zovn_line_look(line, &state);
         fprintf(to, "port name=%s kind=%s %s=%s attached=%d attachments=%llu", line->options.name,
                 named->kind->name, named->kind->by_interface ? "interface" : "path",
-                place_of(&line->options), state.attached, (unsigned long long)state.attachments);
+                place_of(&line->options), has_peer(&state), (unsigned long long)state.attachments);
         if (named->kind->report)
             named->kind->report(named->opened, to);
         zovn_report_settings(&line->options, to);

@@ -28,9 +28,9 @@ static void write_vlans(const uint64_t vlans[64], FILE *to) {
 void zovn_report_settings(const struct zovn_port_options *options, FILE *to) {
     static const char *const TRUST[] = {"nothing", "priority", "dscp"};
     const struct zovn_port_settings *settings = &options->settings;
-    fprintf(to, " vlan=%d trunk=%d class=%d trust=%s offloads=%d rate=%" PRIu64, settings->vlan,
-            settings->trunk, settings->class, TRUST[settings->trust], options->offloads,
-            settings->rate_bps);
+    fprintf(to, " vlan=%d trunk=%d class=%d trust=%s offloads=%d queues=%u rate=%" PRIu64,
+            settings->vlan, settings->trunk, settings->class, TRUST[settings->trust],
+            options->offloads, options->queues, settings->rate_bps);
     write_vlans(settings->vlans, to);
 }
 
@@ -69,6 +69,7 @@ static const char *fault_name(enum zovn_fault fault) {
         [ZOVN_HEAD_RANGE] = "head_range",
         [ZOVN_HEAD_TWICE] = "head_twice",
         [ZOVN_PEER_GONE] = "peer_gone",
+        [ZOVN_MEMORY_GONE] = "memory_gone",
     };
     return NAMES[fault];
 }

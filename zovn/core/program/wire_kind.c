@@ -47,12 +47,12 @@ static struct zovn_wire_settings settings_of(const struct zovn_port_options *opt
 static const char *attach(struct zovn_wire_kind *wire) {
     const struct zovn_wire_settings settings = settings_of(&wire->line.options);
     const char *problem = NULL;
-    struct zovn_attachment attachment = {.ask = zovn_wire_port_ask, .wakes = {-1, -1}};
+    struct zovn_attachment attachment = {.ask = zovn_wire_port_ask};
     stat(path_of(wire), &wire->map);
     attachment.port = zovn_wire_port_new(&settings, refusal);
     if (!attachment.port)
         return refusal;
-    attachment.wakes[0] = zovn_wire_port_wake(attachment.port);
+    attachment.wakes[attachment.wake_count++] = zovn_wire_port_wake(attachment.port);
     if (!zovn_line_attach(&wire->line, &attachment, &problem)) {
         attachment.port->calls->free(attachment.port);
         return problem;

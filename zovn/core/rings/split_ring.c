@@ -8,6 +8,11 @@ bool zovn_split_ring_valid(const struct zovn_split_ring *ring) {
            (uintptr_t)ring->used % 4 == 0;
 }
 
+/* What was read after the memory was lost may look like any other fault. */
+enum zovn_fault zovn_split_ring_fault(const struct zovn_split_ring *ring) {
+    return ZOVN_READ(ring->memory->lost) ? ZOVN_MEMORY_GONE : ring->fault;
+}
+
 uint32_t zovn_split_ring_available(struct zovn_split_ring *ring) {
     if (ring->fault)
         return 0;
@@ -33,6 +38,7 @@ void zovn_split_ring_complete(struct zovn_split_ring *ring, uint16_t head, uint3
     struct zovn_used_element *element = &ring->used->ring[ring->next_used++ & (ring->size - 1)];
     ZOVN_WRITE_TO(element->id, (uint32_t)head);
     ZOVN_WRITE_TO(element->length, written);
+    zovn_memory_written(ring->memory, element, sizeof *element);
 }
 
 static bool wants_notification(const struct zovn_split_ring *ring, uint16_t before) {
@@ -48,6 +54,7 @@ bool zovn_split_ring_publish(struct zovn_split_ring *ring) {
         return false;
     __atomic_store_n(&ring->used->index, ring->next_used, __ATOMIC_RELEASE);
     ring->published = ring->next_used;
+    zovn_memory_written(ring->memory, ring->used, sizeof *ring->used);
     __atomic_thread_fence(__ATOMIC_SEQ_CST); /* the driver asks, then looks: so do we, crosswise */
     return wants_notification(ring, before);
 }
@@ -59,6 +66,8 @@ void zovn_split_ring_ask(struct zovn_split_ring *ring, bool notify) {
         ZOVN_WRITE_TO(*event, (uint16_t)(notify ? index : index - 1));
     else
         ZOVN_WRITE_TO(ring->used->flags, (uint16_t)(notify ? 0 : ZOVN_NO_NOTIFY));
+    zovn_memory_written(ring->memory, ring->event_index ? (void *)event : ring->used,
+                        sizeof *event);
     __atomic_thread_fence(
         __ATOMIC_SEQ_CST); /* what came before this is seen by those who look now */
 }

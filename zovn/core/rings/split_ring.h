@@ -17,6 +17,7 @@ enum zovn_fault {
     ZOVN_HEAD_RANGE = 2,   /* a head is no index of a descriptor */
     ZOVN_HEAD_TWICE = 3,   /* a head is available that has not been given back */
     ZOVN_PEER_GONE = 4, /* what connects to the peer was removed; of ports without such a ring */
+    ZOVN_MEMORY_GONE = 5, /* the peer has withdrawn the ring's memory */
 };
 
 struct zovn_inflight;
@@ -39,6 +40,9 @@ struct zovn_split_ring {
 
 /* Return whether size and alignment are those of a ring. */
 bool zovn_split_ring_valid(const struct zovn_split_ring *ring);
+
+/* Return its fault, or that of its memory. */
+enum zovn_fault zovn_split_ring_fault(const struct zovn_split_ring *ring);
 
 /* Return how many heads are available and not taken; 0 with a fault. */
 uint32_t zovn_split_ring_available(struct zovn_split_ring *ring);

@@ -49,8 +49,7 @@ static void *work(void *context) {
     struct worker *worker = context;
     for (uint32_t i = 0; i < worker->rounds; i++) {
         const char *problem = NULL;
-        struct zovn_attachment attachment = {
-            .port = new_port(worker->station), .ask = ignore, .wakes = {-1, -1}};
+        struct zovn_attachment attachment = {.port = new_port(worker->station), .ask = ignore};
         if (!attachment.port || !zovn_line_attach(&worker->line, &attachment, &problem))
             fail(problem ? problem : "no memory");
         struct zovn_line_state state;

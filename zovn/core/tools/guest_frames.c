@@ -16,24 +16,27 @@ static void address(uint8_t *at, uint16_t station) {
     memcpy(at, bytes, sizeof bytes);
 }
 
-void guest_write(const struct port *port, uint64_t number, uint8_t *frame, uint16_t length) {
-    const struct content content = {MAGIC, port->station, port->to, number};
+void guest_write(uint16_t from, uint16_t to, uint64_t number, uint8_t *frame, uint16_t length) {
+    const struct content content = {MAGIC, from, to, number};
     memset(frame, 0, length);
-    address(frame, port->to);
-    address(frame + 6, port->station);
+    address(frame, to);
+    address(frame + 6, from);
     frame[12] = 0x88; /* a type for experiments */
     frame[13] = 0xb5;
     memcpy(frame + HEADER, &content, sizeof content);
 }
 
-bool guest_count(struct port *port, const uint8_t *frame, uint32_t length) {
+bool guest_count(struct port *port, uint16_t queue, const uint8_t *frame, uint32_t length) {
     struct content content;
     if (length < HEADER + sizeof content)
         return false;
     memcpy(&content, frame + HEADER, sizeof content);
-    if (content.magic != MAGIC || content.to != port->station || content.from >= GUEST_STATIONS)
+    uint32_t station = (uint32_t)content.to - port->station; /* huge if it is below */
+    if (content.magic != MAGIC || station >= port->queues || content.from >= GUEST_STATIONS)
         return false;
     struct tally *tally = &port->from[content.from];
+    tally->moved += tally->received && queue != tally->queue;
+    tally->queue = queue;
     tally->received++;
     tally->repeated += tally->next && content.number == tally->next - 1;
     tally->overtaken += content.number + 1 < tally->next;

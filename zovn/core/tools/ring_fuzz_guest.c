@@ -220,5 +220,9 @@ struct zovn_port *hostile_port(struct hostile *guest) {
         .sends = (uint32_t)(draw(guest, 2) ? 63 : draw(guest, 64)),
         .takes = (uint32_t)draw(guest, 64),
     };
-    return zovn_ring_port_new(&settings);
+    settings.heads = 2 * FUZZ_SIZE;
+    struct zovn_port *port = zovn_ring_port_new(&settings);
+    if (draw(guest, 2)) /* a second pair in the same places: one ring is the other's, too */
+        zovn_ring_port_add(port, &(struct zovn_ring_pair){ring_of(guest, 0), ring_of(guest, 1)});
+    return port;
 }

@@ -8,7 +8,14 @@
 
 #include "ports/port.h"
 
-enum { PROTOCOL_FEATURES = 30, REPLY_ACK = 3, INFLIGHT_SHMFD = 12, STATUS = 16 };
+enum {
+    PROTOCOL_FEATURES = 30,
+    MQ = 0,
+    LOG_SHMFD = 1,
+    REPLY_ACK = 3,
+    INFLIGHT_SHMFD = 12,
+    STATUS = 16
+};
 
 /* What a guest may leave to the device, and what the device may leave to the guest. */
 static const struct {
@@ -26,18 +33,22 @@ static uint64_t bit(uint32_t number) {
     return UINT64_C(1) << number;
 }
 
-/* Without VHOST_F_LOG_ALL: written pages are not logged, so a front end must not migrate. */
-uint64_t zovn_vhost_features(bool offloads) {
+/* A guest that was migrated announces itself: the switch does not do that for it. */
+uint64_t zovn_vhost_features(const struct zovn_port_options *options) {
     uint64_t features = bit(VIRTIO_F_VERSION_1) | bit(VIRTIO_NET_F_MRG_RXBUF) |
                         bit(VIRTIO_RING_F_EVENT_IDX) | bit(VIRTIO_RING_F_INDIRECT_DESC) |
-                        bit(PROTOCOL_FEATURES);
-    for (uint32_t i = 0; offloads && i < PAIR_COUNT; i++)
+                        bit(PROTOCOL_FEATURES) | bit(VHOST_F_LOG_ALL) |
+                        bit(VIRTIO_NET_F_GUEST_ANNOUNCE);
+    for (uint32_t i = 0; options->offloads && i < PAIR_COUNT; i++)
         features |= bit(PAIRS[i].sent) | bit(PAIRS[i].taken);
+    if (options->queues > 1)
+        features |= bit(VIRTIO_NET_F_MQ);
     return features;
 }
 
-uint64_t zovn_vhost_protocol_features(void) {
-    return bit(REPLY_ACK) | bit(INFLIGHT_SHMFD) | bit(STATUS);
+uint64_t zovn_vhost_protocol_features(const struct zovn_port_options *options) {
+    return (options->queues > 1 ? bit(MQ) : 0) | bit(LOG_SHMFD) | bit(REPLY_ACK) |
+           bit(INFLIGHT_SHMFD) | bit(STATUS);
 }
 
 uint32_t zovn_vhost_sends(uint64_t features) {

@@ -5,11 +5,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "forward/options.h"
+
 /* Features that are offered. Packed rings and IN_ORDER never are: frames complete in any order. */
-uint64_t zovn_vhost_features(bool offloads);
+uint64_t zovn_vhost_features(const struct zovn_port_options *options);
 
 /* Protocol features that are offered. */
-uint64_t zovn_vhost_protocol_features(void);
+uint64_t zovn_vhost_protocol_features(const struct zovn_port_options *options);
 
 /* Offloads that a guest with these features may leave to others, and those that it accepts. */
 uint32_t zovn_vhost_sends(uint64_t features);

@@ -15,22 +15,27 @@ struct file {
 };
 
 struct path {
-    char text[ZOVN_PATH_BYTES + sizeof ".held"];
+    char text[ZOVN_PATH_BYTES + sizeof ".held0000000000"];
 };
 
-static struct path path_of(const char *socket) {
+/* The first pair has the name that it had when there were no others. */
+static struct path path_of(const char *socket, uint32_t pair) {
     struct path path;
-    snprintf(path.text, sizeof path.text, "%s.held", socket);
+    if (pair)
+        snprintf(path.text, sizeof path.text, "%s.held%u", socket, pair);
+    else
+        snprintf(path.text, sizeof path.text, "%s.held", socket);
     return path;
 }
 
-static struct file *map(const char *socket, size_t bytes) {
-    struct path path = path_of(socket);
+/* The room is taken now: a write to a page that finds none would end this process. */
+static struct file *map(const char *socket, uint32_t pair, size_t bytes) {
+    struct path path = path_of(socket, pair);
     int file = open(path.text, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (file < 0)
         return NULL;
     void *memory = MAP_FAILED;
-    if (ftruncate(file, (off_t)bytes) == 0)
+    if (ftruncate(file, (off_t)bytes) == 0 && posix_fallocate(file, 0, (off_t)bytes) == 0)
         memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
     return memory == MAP_FAILED ? NULL : memory;
@@ -43,10 +48,10 @@ static bool fits(const struct zovn_inflight *inflight, const struct zovn_split_r
 }
 
 struct zovn_inflight *zovn_record_open(struct zovn_record *record, const char *socket,
-                                       const struct zovn_record_of *about,
+                                       uint32_t pair, const struct zovn_record_of *about,
                                        const struct zovn_split_ring *ring) {
     size_t bytes = sizeof(struct file) + ring->size * sizeof(struct zovn_inflight_entry);
-    struct file *file = map(socket, bytes);
+    struct file *file = map(socket, pair, bytes);
     if (!file)
         return NULL;
     if (memcmp(&file->about, about, sizeof *about) != 0 || !fits(&file->inflight, ring)) {
@@ -65,6 +70,7 @@ void zovn_record_close(struct zovn_record *record) {
     record->memory = NULL;
 }
 
-void zovn_record_remove(const char *socket) {
-    unlink(path_of(socket).text);
+void zovn_record_remove(const char *socket, uint32_t pairs) {
+    for (uint32_t i = 0; i < pairs; i++)
+        unlink(path_of(socket, i).text);
 }

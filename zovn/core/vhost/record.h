@@ -22,15 +22,15 @@ struct zovn_record {
     size_t bytes;
 };
 
-/* Open the record of the port with this socket; empty, if it was about another ring, or the ring went
- * on without this program. Return NULL if there cannot be one. */
+/* Open the record of a pair of rings of the port with this socket; empty, if it was about another
+ * ring, or the ring went on without this program. Return NULL if there cannot be one. */
 struct zovn_inflight *zovn_record_open(struct zovn_record *record, const char *socket,
-                                       const struct zovn_record_of *about,
+                                       uint32_t pair, const struct zovn_record_of *about,
                                        const struct zovn_split_ring *ring);
 
 void zovn_record_close(struct zovn_record *record);
 
-/* Remove the file: the port goes. */
-void zovn_record_remove(const char *socket);
+/* Remove the files of all pairs: the port goes. */
+void zovn_record_remove(const char *socket, uint32_t pairs);
 
 #endif

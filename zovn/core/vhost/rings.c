@@ -8,7 +8,9 @@
 #include <rte_vhost.h>
 
 #include "rings/inflight.h"
+#include "vhost/call.h"
 #include "vhost/features.h"
+#include "vhost/guard.h"
 
 static bool read_memory(int device, struct zovn_memory *memory) {
     struct rte_vhost_memory *table = NULL;
@@ -78,22 +80,53 @@ static struct zovn_inflight *inflight_of(int device, uint16_t number, uint32_t s
     return (struct zovn_inflight *)found.inflight_split;
 }
 
-const char *zovn_vhost_rings(int device, struct zovn_memory *memory,
-                             struct zovn_ring_settings *settings) {
+static bool read_features(int device, struct zovn_ring_settings *settings) {
     uint64_t features;
     if (rte_vhost_get_negotiated_features(device, &features) < 0)
-        return "its features are not known";
-    if (!read_memory(device, memory))
-        return "its memory cannot be used";
-    if (!read_ring(device, ZOVN_TRANSMIT, features, memory, &settings->transmit) ||
-        !read_ring(device, ZOVN_RECEIVE, features, memory, &settings->receive))
-        return "its rings cannot be used";
-    settings->transmit.inflight = inflight_of(device, ZOVN_TRANSMIT, settings->transmit.size);
+        return false;
     settings->mergeable = zovn_vhost_has(features, VIRTIO_NET_F_MRG_RXBUF);
     settings->version_1 = zovn_vhost_has(features, VIRTIO_F_VERSION_1);
     settings->sends = zovn_vhost_sends(features);
     settings->takes = zovn_vhost_takes(features);
-    return NULL;
+    return true;
+}
+
+static bool guard_memory(int device, bool *lost) {
+    struct rte_vhost_memory *table = NULL;
+    bool fits = rte_vhost_get_mem_table(device, &table) == 0 && table;
+    for (uint32_t i = 0; fits && i < table->nregions; i++)
+        fits = zovn_guard_add(table->regions[i].mmap_addr, table->regions[i].mmap_size, lost);
+    free(table);
+    return fits;
+}
+
+const char *zovn_vhost_device(int device, struct zovn_memory *memory,
+                              struct zovn_ring_settings *settings) {
+    if (!read_features(device, settings))
+        return "its features are not known";
+    if (!read_memory(device, memory))
+        return "its memory cannot be used";
+    return guard_memory(device, &memory->lost) ? NULL : "there is no room to guard its memory";
+}
+
+static bool guard_inflight(const struct zovn_split_ring *ring, bool *lost) {
+    const struct zovn_inflight *inflight = ring->inflight;
+    uint64_t bytes = sizeof *inflight + ring->size * sizeof inflight->entries[0];
+    return !inflight || zovn_guard_add(inflight, bytes, lost);
+}
+
+const char *zovn_vhost_pair(int device, uint32_t pair, struct zovn_memory *memory,
+                            struct zovn_ring_pair *rings) {
+    const uint16_t first = (uint16_t)(pair * ZOVN_RINGS), transmit = first + ZOVN_TRANSMIT;
+    uint64_t features;
+    if (rte_vhost_get_negotiated_features(device, &features) < 0)
+        return "its features are not known";
+    if (!read_ring(device, transmit, features, memory, &rings->transmit) ||
+        !read_ring(device, first + ZOVN_RECEIVE, features, memory, &rings->receive))
+        return "its rings cannot be used";
+    rings->transmit.inflight = inflight_of(device, transmit, rings->transmit.size);
+    return guard_inflight(&rings->transmit, &memory->lost) ? NULL
+                                                           : "there is no room to guard its record";
 }
 
 static bool find_file(const struct rte_vhost_memory *table, uint64_t address,
@@ -123,16 +156,18 @@ bool zovn_vhost_about(int device, const struct zovn_split_ring *ring,
     return found;
 }
 
-static int copy(int file) {
-    return file < 0 ? -1 : fcntl(file, F_DUPFD_CLOEXEC, 0);
+static int copy(int file, bool *refused) {
+    bool usable = file >= 0 && zovn_call_usable(file);
+    *refused |= file >= 0 && !usable;
+    return usable ? fcntl(file, F_DUPFD_CLOEXEC, 0) : -1;
 }
 
-/* A call must not wait, whatever the guest does with its eventfd. */
 struct zovn_vhost_files zovn_vhost_files(int device, uint32_t ring) {
+    struct zovn_vhost_files files = {.call = -1, .kick = -1};
     struct rte_vhost_vring found;
     if (rte_vhost_get_vhost_vring(device, (uint16_t)ring, &found) < 0)
-        return (struct zovn_vhost_files){-1, -1};
-    if (found.callfd >= 0)
-        fcntl(found.callfd, F_SETFL, fcntl(found.callfd, F_GETFL) | O_NONBLOCK);
-    return (struct zovn_vhost_files){.call = copy(found.callfd), .kick = copy(found.kickfd)};
+        return files;
+    files.call = copy(found.callfd, &files.refused);
+    files.kick = copy(found.kickfd, &files.refused);
+    return files;
 }

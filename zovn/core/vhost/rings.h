@@ -6,21 +6,33 @@
 #include "rings/memory.h"
 #include "vhost/record.h"
 
-enum { ZOVN_RECEIVE = 0, ZOVN_TRANSMIT = 1, ZOVN_RINGS = 2 }; /* by their numbers */
-
-/* Copies of the files by which the guest is notified, and notifies. */
-struct zovn_vhost_files {
-    int call, kick;
+enum {
+    ZOVN_RECEIVE = 0, /* by their numbers in a pair */
+    ZOVN_TRANSMIT = 1,
+    ZOVN_RINGS = 2,
+    ZOVN_MOST_RINGS = ZOVN_RINGS * ZOVN_MOST_PAIRS
 };
 
-/* Fill in the memory of a device and the rings of a port; return NULL, or the problem. */
-const char *zovn_vhost_rings(int device, struct zovn_memory *memory,
-                             struct zovn_ring_settings *settings);
+/* Copies of the eventfds by which the guest is notified, and notifies; -1: none. */
+struct zovn_vhost_files {
+    int call, kick;
+    bool refused; /* there was a file that is no eventfd */
+};
+
+/* Fill in the memory of a device, which is guarded from then on, and what its features say. Return
+ * NULL, or the problem. */
+const char *zovn_vhost_device(int device, struct zovn_memory *memory,
+                              struct zovn_ring_settings *settings);
+
+/* Fill in the rings of a pair; the record of what is taken is guarded, too. Return NULL, or the
+ * problem. */
+const char *zovn_vhost_pair(int device, uint32_t pair, struct zovn_memory *memory,
+                            struct zovn_ring_pair *rings);
 
 /* Say in which file a ring lies, and where; return false if that is not known. */
 bool zovn_vhost_about(int device, const struct zovn_split_ring *ring, struct zovn_record_of *about);
 
-/* Copy a ring's files; -1 for those that do not exist. */
+/* Copy a ring's files. */
 struct zovn_vhost_files zovn_vhost_files(int device, uint32_t ring);
 
 #endif

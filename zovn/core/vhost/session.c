@@ -1,17 +1,16 @@
-/* Attaches a guest's rings to the switch while they may be used. */
+/* Has a guest attached while its rings may be used. */
 #include "vhost/session.h"
 
-#include <sys/eventfd.h>
-#include <unistd.h>
+#include <string.h>
 
-#include <rte_vhost.h>
-
-#include "system/log.h"
+#include "vhost/guard.h"
 
 /* Requests of the vhost-user protocol that this file knows. */
 enum {
+    SET_FEATURES = 2,
     RESET_OWNER = 4,
     SET_MEM_TABLE = 5,
+    SET_LOG_BASE = 6,
     SET_VRING_NUM = 8,
     SET_VRING_ADDR = 9,
     SET_VRING_BASE = 10,
@@ -28,135 +27,47 @@ void zovn_session_init(struct zovn_session *session, struct zovn_forwarder *forw
     zovn_line_init(&session->line, forwarder, options);
 }
 
-static void close_files(const struct zovn_vhost_files *files) {
-    if (files->call >= 0)
-        close(files->call);
-    if (files->kick >= 0)
-        close(files->kick);
-}
-
-static void notify(void *context, bool receive) {
-    const struct zovn_session *session = context;
-    int call = session->files[receive ? ZOVN_RECEIVE : ZOVN_TRANSMIT].call;
-    if (call >= 0)
-        eventfd_write(call, 1);
-}
-
-static void keep(struct zovn_session *session, uint32_t number,
-                 const struct zovn_split_ring *ring) {
-    session->next_avail[number] = ring->next_avail;
-    session->next_used[number] = ring->next_used;
-}
-
-static void closed(void *context, const struct zovn_split_ring *transmit,
-                   const struct zovn_split_ring *receive) {
-    keep(context, ZOVN_TRANSMIT, transmit);
-    keep(context, ZOVN_RECEIVE, receive);
-}
-
-static const char *attach_rings(struct zovn_session *session,
-                                const struct zovn_ring_settings *settings) {
-    struct zovn_port *port = zovn_ring_port_new(settings);
-    if (!port)
-        return "there is no memory for it";
-    const struct zovn_attachment attachment = {
-        .port = port,
-        .ask = zovn_ring_port_ask,
-        .wakes = {session->files[ZOVN_RECEIVE].kick, session->files[ZOVN_TRANSMIT].kick},
-    };
-    const char *problem = NULL;
-    session->attached = zovn_line_attach(&session->line, &attachment, &problem);
-    if (!session->attached)
-        port->calls->free(port);
-    return problem;
-}
-
-/* Frames that an earlier process held go on; without a record they may be lost, or repeat. */
-static void record(struct zovn_session *session, struct zovn_split_ring *ring) {
-    struct zovn_record_of about;
-    if (ring->inflight)
-        return;
-    if (zovn_vhost_about(session->device, ring, &about))
-        ring->inflight =
-            zovn_record_open(&session->record, session->line.options.path, &about, ring);
-    if (!ring->inflight)
-        zovn_say("%s: what is held is not recorded", session->line.options.name);
-}
-
-static void attach(struct zovn_session *session) {
-    struct zovn_ring_settings settings = {.notify = notify, .closed = closed, .context = session};
-    const char *problem = zovn_vhost_rings(session->device, &session->memory, &settings);
-    if (!problem) {
-        record(session, &settings.transmit);
-        for (uint32_t i = 0; i < ZOVN_RINGS; i++)
-            session->files[i] = zovn_vhost_files(session->device, i);
-        problem = attach_rings(session, &settings);
-        for (uint32_t i = 0; problem && i < ZOVN_RINGS; i++)
-            close_files(&session->files[i]);
-        if (problem)
-            zovn_record_close(&session->record);
+/* Pairs of which both rings are enabled, as bits; none without the first one. */
+static uint32_t enabled_pairs(const struct zovn_session *session) {
+    uint32_t pairs = 0;
+    for (uint32_t i = 0; i < session->line.options.queues; i++) {
+        const bool *rings = &session->enabled[i * ZOVN_RINGS];
+        pairs |= (uint32_t)(rings[ZOVN_RECEIVE] && rings[ZOVN_TRANSMIT]) << i;
     }
-    const char *name = session->line.options.name;
-    if (problem)
-        zovn_say("%s: the guest cannot be attached: %s", name, problem);
-    else
-        zovn_say("%s: guest attached, rings of %u and %u%s%s%s", name, settings.transmit.size,
-                 settings.receive.size, settings.transmit.event_index ? ", event_idx" : "",
-                 settings.transmit.indirect ? ", indirect" : "",
-                 settings.mergeable ? ", mergeable" : "");
+    return pairs & 1 ? pairs : 0;
 }
 
-static void attach_if_ready(struct zovn_session *session) {
-    bool enabled = session->enabled[ZOVN_RECEIVE] && session->enabled[ZOVN_TRANSMIT];
-    if (session->running && session->mapped && enabled && !session->attached)
-        attach(session);
-}
-
-/* All descriptors are given back then, so the next index says all about a ring. */
 static void detach(struct zovn_session *session) {
-    if (!session->attached)
-        return;
-    zovn_line_detach(&session->line);
-    session->attached = false;
-    zovn_record_close(&session->record);
-    for (uint32_t i = 0; i < ZOVN_RINGS; i++) {
-        rte_vhost_set_vring_base(session->device, (uint16_t)i, session->next_avail[i],
-                                 session->next_used[i]);
-        close_files(&session->files[i]);
+    zovn_guest_detach(&session->guest, &session->line, session->device);
+}
+
+/* Pairs are added to those that are in use; one that goes has all others detached for a moment. */
+static void attach_if_ready(struct zovn_session *session) {
+    uint32_t pairs = session->running && session->mapped ? enabled_pairs(session) : 0;
+    uint32_t attached = zovn_guest_pairs(&session->guest);
+    if (attached & ~pairs) {
+        detach(session);
+        attached = 0;
     }
-    zovn_say("%s: guest detached", session->line.options.name);
-}
-
-struct replacement {
-    struct zovn_session *session;
-    uint32_t ring;
-    struct zovn_vhost_files files;
-};
-
-static void replace(void *context) {
-    const struct replacement *replacement = context;
-    replacement->session->files[replacement->ring] = replacement->files;
-}
-
-/* A guest masks its interrupts by other files: this must not cost a frame. */
-static void refresh(struct zovn_session *session, uint32_t ring) {
-    const struct zovn_vhost_files old = session->files[ring];
-    struct replacement replacement = {session, ring, zovn_vhost_files(session->device, ring)};
-    zovn_line_rewake(&session->line, ring, replacement.files.kick, replace, &replacement);
-    close_files(&old);
+    if (pairs && !attached)
+        zovn_guest_attach(&session->guest, &session->line, session->device, pairs);
+    else if (pairs & ~attached)
+        zovn_guest_extend(&session->guest, &session->line, session->device, pairs);
 }
 
 bool zovn_session_connect(struct zovn_session *session, int device) {
     if (session->device >= 0)
         return false;
     session->device = device;
+    session->guest.memory.lost = session->guest.dirty.known = false;
     return true;
 }
 
 void zovn_session_disconnect(struct zovn_session *session) {
     session->device = -1;
     session->mapped = false;
-    session->enabled[ZOVN_RECEIVE] = session->enabled[ZOVN_TRANSMIT] = false;
+    zovn_guard_thread(NULL);
+    memset(session->enabled, 0, sizeof session->enabled);
 }
 
 void zovn_session_run(struct zovn_session *session) {
@@ -172,35 +83,71 @@ void zovn_session_stop(struct zovn_session *session) {
 /* librte_vhost disables a ring while it replaces a file, and enables it after that. */
 void zovn_session_enable(struct zovn_session *session, uint32_t ring, bool enable) {
     bool replaces = session->message == SET_VRING_KICK || session->message == SET_VRING_CALL;
-    if (ring >= ZOVN_RINGS || (!enable && replaces))
+    if (ring >= ZOVN_MOST_RINGS || (!enable && replaces))
         return;
     session->enabled[ring] = enable;
-    if (!enable)
-        detach(session);
-    else if (session->attached)
-        refresh(session, ring);
-    else
-        attach_if_ready(session);
+    if (enable && zovn_guest_pairs(&session->guest) >> ring / ZOVN_RINGS & 1)
+        zovn_guest_refresh(&session->guest, &session->line, session->device, ring);
+    attach_if_ready(session);
 }
 
-static bool moves_rings(uint32_t message) {
+static bool moves_all(uint32_t message) {
     return message == RESET_OWNER || message == SET_MEM_TABLE || message == GET_INFLIGHT_FD ||
-           message == SET_INFLIGHT_FD || (message >= SET_VRING_NUM && message <= GET_VRING_BASE);
+           message == SET_INFLIGHT_FD;
 }
 
-void zovn_session_before(struct zovn_session *session, uint32_t message) {
+static bool moves_one(uint32_t message) {
+    return message >= SET_VRING_NUM && message <= GET_VRING_BASE;
+}
+
+/* To begin a log, a front end says again where its rings are. */
+static bool stays(const struct zovn_session *session, const struct zovn_place *says) {
+    const struct zovn_place *place = &session->places[says->ring];
+    return says->descriptors == place->descriptors && says->used == place->used &&
+           says->avail == place->avail;
+}
+
+/* Nothing is written while one log takes the place of another: librte_vhost answers before that is
+ * done. A front end begins rings while others are in use. */
+static bool moves_attached(const struct zovn_session *session, uint32_t message,
+                           const struct zovn_place *says) {
+    bool replaces_log = message == SET_LOG_BASE && session->guest.memory.log;
+    if (moves_all(message) || replaces_log)
+        return true;
+    uint32_t pairs = zovn_guest_pairs(&session->guest);
+    return moves_one(message) && says->ring < ZOVN_MOST_RINGS &&
+           pairs >> says->ring / ZOVN_RINGS & 1 &&
+           !(message == SET_VRING_ADDR && stays(session, says));
+}
+
+static void forget_log(struct zovn_session *session) {
+    session->guest.dirty.known = false;
+    zovn_guest_relog(&session->guest, &session->line, session->device);
+}
+
+void zovn_session_before(struct zovn_session *session, uint32_t message,
+                         const struct zovn_place *says) {
     session->message = message;
-    if (moves_rings(message))
+    zovn_guard_thread(&session->guest.memory.lost);
+    if (moves_attached(session, message, says))
         detach(session);
+    if (message == SET_VRING_ADDR && says->ring < ZOVN_MOST_RINGS)
+        session->places[says->ring] = *says;
     if (message == SET_MEM_TABLE)
         session->mapped = false;
+    if (message == SET_LOG_BASE || message == RESET_OWNER)
+        forget_log(session);
 }
 
 /* Not called for a message that failed. A ring without its addresses is not valid: it is attached
  * when they are known again. */
 void zovn_session_after(struct zovn_session *session) {
-    bool moved = moves_rings(session->message);
+    bool moved = moves_all(session->message) || moves_one(session->message) ||
+                 session->message == SET_LOG_BASE;
     session->mapped |= session->message == SET_MEM_TABLE;
+    session->guest.dirty.known |= session->message == SET_LOG_BASE;
+    if (session->message == SET_LOG_BASE || session->message == SET_FEATURES)
+        zovn_guest_relog(&session->guest, &session->line, session->device);
     session->message = 0;
     if (moved)
         attach_if_ready(session);

@@ -1,25 +1,28 @@
 /* A front end's session with a port: when its rings may be used.
  *
- * All calls come from librte_vhost, one at a time. Rings are attached while the device runs and both
- * are enabled; they are detached before their memory or addresses change, and the call returns when
+ * All calls come from librte_vhost, one at a time. Rings are attached while the device runs and those
+ * of the first pair are enabled, and with them all pairs that are; they are detached before their memory or addresses change, and the call returns when
  * the forwarding thread no longer uses them. Files that only notify are replaced without that. */
 #ifndef ZOVN_VHOST_SESSION_H
 #define ZOVN_VHOST_SESSION_H
 
-#include "forward/line.h"
-#include "vhost/rings.h"
+#include "vhost/guest.h"
+
+/* What SET_VRING_ADDR says of a ring. */
+struct zovn_place {
+    uint32_t ring, flags;
+    uint64_t descriptors, used, avail, log;
+};
 
 struct zovn_session {
     struct zovn_line line;
     int device; /* librte_vhost's number; -1: no front end is connected */
-    bool running, attached;
-    bool enabled[ZOVN_RINGS];
+    bool running;
+    bool enabled[ZOVN_MOST_RINGS];
     bool mapped;      /* the front end's last table of memory was accepted */
     uint32_t message; /* that is handled now; 0: none */
-    struct zovn_memory memory; /* while attached */
-    struct zovn_vhost_files files[ZOVN_RINGS];
-    struct zovn_record record;              /* while attached, if the front end keeps none */
-    uint16_t next_avail[ZOVN_RINGS], next_used[ZOVN_RINGS]; /* when detached */
+    struct zovn_place places[ZOVN_MOST_RINGS];
+    struct zovn_guest guest;
 };
 
 void zovn_session_init(struct zovn_session *session, struct zovn_forwarder *forwarder,
@@ -33,8 +36,10 @@ void zovn_session_run(struct zovn_session *session);
 void zovn_session_stop(struct zovn_session *session);
 void zovn_session_enable(struct zovn_session *session, uint32_t ring, bool enable);
 
-/* Around each message of the front end. */
-void zovn_session_before(struct zovn_session *session, uint32_t message);
+/* Around each message of the front end; `says` is what it says if it is SET_VRING_ADDR. Its ring is
+ * that of any message about one. */
+void zovn_session_before(struct zovn_session *session, uint32_t message,
+                         const struct zovn_place *says);
 void zovn_session_after(struct zovn_session *session);
 
 #endif

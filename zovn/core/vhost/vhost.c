@@ -13,6 +13,8 @@
 #include "vhost/record.h"
 #include "vhost/session.h"
 
+enum { GET_QUEUE_NUM = 17 };
+
 struct zovn_vhost {
     struct zovn_session session;
     struct zovn_vhost *next;
@@ -62,14 +64,35 @@ static struct zovn_session *own_session(int device) {
     return session && session->device == device ? session : NULL;
 }
 
-/* A message begins with the number of its request. */
-static enum rte_vhost_msg_result before(int device, void *message) {
-    uint32_t request;
-    memcpy(&request, message, sizeof request);
+/* A message begins so; what it says begins with the number of a ring if it is about one. */
+struct message {
+    uint32_t request, flags, size;
+};
+
+/* What a message says is not aligned. */
+static void *says(struct message *message) {
+    return message + 1;
+}
+
+/* librte_vhost would say 128, whatever the port has. */
+static enum rte_vhost_msg_result answer_queues(const struct zovn_session *session,
+                                               struct message *message) {
+    const uint64_t queues = session->line.options.queues;
+    message->size = sizeof queues;
+    memcpy(says(message), &queues, sizeof queues);
+    return RTE_VHOST_MSG_RESULT_REPLY;
+}
+
+static enum rte_vhost_msg_result before(int device, void *bytes) {
     struct zovn_session *session = own_session(device);
-    if (session)
-        zovn_session_before(session, request);
-    return RTE_VHOST_MSG_RESULT_NOT_HANDLED;
+    struct message *message = bytes;
+    struct zovn_place place;
+    if (!session)
+        return RTE_VHOST_MSG_RESULT_NOT_HANDLED;
+    memcpy(&place, says(message), sizeof place);
+    zovn_session_before(session, message->request, &place);
+    return message->request == GET_QUEUE_NUM ? answer_queues(session, message)
+                                             : RTE_VHOST_MSG_RESULT_NOT_HANDLED;
 }
 
 static enum rte_vhost_msg_result after(int device, void *message) {
@@ -125,12 +148,14 @@ static const struct rte_vhost_device_ops CALLBACKS = {
     .destroy_connection = disconnected,
 };
 
-static bool register_port(const char *path, bool offloads) {
-    uint64_t known = 0, features = zovn_vhost_features(offloads);
+static bool register_port(const struct zovn_port_options *options) {
+    const char *path = options->path;
+    uint64_t known = 0, features = zovn_vhost_features(options);
     return rte_vhost_driver_register(path, 0) == 0 &&
            rte_vhost_driver_get_features(path, &known) == 0 &&
            rte_vhost_driver_disable_features(path, known & ~features) == 0 &&
-           rte_vhost_driver_set_protocol_features(path, zovn_vhost_protocol_features()) == 0 &&
+           rte_vhost_driver_set_protocol_features(path, zovn_vhost_protocol_features(options)) ==
+               0 &&
            rte_vhost_driver_callback_register(path, &CALLBACKS) == 0;
 }
 
@@ -156,9 +181,8 @@ struct zovn_vhost *zovn_vhost_open(struct zovn_forwarder *forwarder,
     }
     zovn_session_init(&vhost->session, forwarder, options);
     list(vhost);
-    *problem = register_port(options->path, options->offloads)
-                   ? listen_at(options)
-                   : "librte_vhost does not accept its socket";
+    *problem =
+        register_port(options) ? listen_at(options) : "librte_vhost does not accept its socket";
     if (!*problem)
         return vhost;
     zovn_vhost_close(vhost);
@@ -168,7 +192,7 @@ struct zovn_vhost *zovn_vhost_open(struct zovn_forwarder *forwarder,
 /* librte_vhost calls `ended` and `disconnected` for a front end that is connected. */
 void zovn_vhost_close(struct zovn_vhost *vhost) {
     rte_vhost_driver_unregister(path_of(vhost));
-    zovn_record_remove(path_of(vhost));
+    zovn_record_remove(path_of(vhost), ZOVN_MOST_PAIRS);
     unlist(vhost);
     free(vhost);
 }

@@ -1,0 +1,139 @@
+"""Runs the papers' experiments and writes one report of all of them; as root.
+
+    python -m benchmarks.evaluation                  # two hours, on an otherwise idle machine
+    python -m benchmarks.evaluation --quick          # ten minutes: shows that everything runs
+    python -m benchmarks.evaluation --resume         # skips the runs that have raw files
+    python -m benchmarks.evaluation --only xtc-hold  # one experiment, or all whose names begin so
+
+Raw values: build/evaluation/raw (quick: raw-quick). Results: build/evaluation/report.html and
+results.json, from all raw values that there are.
+"""
+
+import argparse
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from benchmarks.evaluation import calibration as calibrations
+from benchmarks.evaluation.calibration import Calibration
+from benchmarks.evaluation.catalogue import EXPERIMENTS, chosen
+from benchmarks.evaluation.execute import execute
+from benchmarks.evaluation.machine import this_machine
+from benchmarks.evaluation.plan import Experiment, missing, planned_s, runs_of
+from benchmarks.evaluation.progress import clock
+from benchmarks.evaluation.raw import read_all, results
+from benchmarks.evaluation.report import Evaluation, as_json, write
+from benchmarks.evaluation.xtc import calibrate
+from benchmarks.rig import lab_missing
+
+OUTPUT: Final = Path("build/evaluation")
+
+
+def say(line: str) -> None:
+    """Print progress."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="one short repetition of few points")
+    parser.add_argument("--resume", action="store_true", help="skip runs that have raw files")
+    parser.add_argument("--only", help="experiments whose names begin so, e.g. xtc-hold")
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
+    parser.add_argument("--list", action="store_true", help="print the plan and make no run")
+    parser.add_argument("--output", type=Path, default=OUTPUT, help=f"folder ({OUTPUT})")
+    return parser.parse_args(arguments)
+
+
+def raw_folder(output: Path, *, quick: bool) -> Path:
+    """Return the folder of raw values; quick ones never mix with others."""
+    return output / ("raw-quick" if quick else "raw")
+
+
+def plan(experiments: Sequence[Experiment], *, quick: bool) -> str:
+    """Return the plan in words."""
+    lines = []
+    for one in experiments:
+        runs = list(one.runs(quick=quick))
+        lines.append(f"{one.name:16} {len(runs):4} runs {clock(planned_s(runs))}  {one.title}")
+    return "\n".join([*lines, f"all: {clock(planned_s(runs_of(experiments, quick=quick)))}"])
+
+
+def forget(experiments: Sequence[Experiment], raw: Path) -> None:
+    """Remove the raw values of experiments; the calibration only with all of them.
+
+    Values of experiments that remain were measured with it.
+    """
+    for one in experiments:
+        shutil.rmtree(raw / one.name, ignore_errors=True)
+    if tuple(experiments) == EXPERIMENTS:
+        (raw / "calibration.json").unlink(missing_ok=True)
+
+
+def calibrated(raw: Path, *, quick: bool) -> Calibration:
+    """Return the calibration of these raw values, measured if there is none."""
+    path = raw / "calibration.json"
+    known = calibrations.load(path)
+    if known is None:
+        say("calibration: throughput without cap, and at several caps")
+        known = calibrate.measure(quick=quick)
+        calibrations.save(known, path)
+    return known
+
+
+def incomplete(raw: Path, *, quick: bool) -> dict[str, str]:
+    """Return the experiments without all their runs."""
+    found = {}
+    for one in EXPERIMENTS:
+        runs = list(one.runs(quick=quick))
+        if left := missing(runs, raw):
+            found[one.name] = f"{len(left)} of {len(runs)} runs are missing"
+    return found
+
+
+def evaluate(raw: Path, *, quick: bool) -> Evaluation:
+    """Return the evaluation of the raw values that there are."""
+    found = {one.name: results(one, read_all(raw, one.runs(quick=quick))) for one in EXPERIMENTS}
+    return Evaluation(
+        machine=this_machine(),
+        quick=quick,
+        calibration=calibrations.load(raw / "calibration.json"),
+        experiments=EXPERIMENTS,
+        results=found,
+        incomplete=incomplete(raw, quick=quick),
+    )
+
+
+def main() -> int:
+    """Run, report; 1 where an experiment did not run to its end."""
+    given = options()
+    try:
+        wanted = chosen(given.only)
+    except ValueError as error:
+        sys.exit(str(error))
+    if given.list:
+        print(plan(wanted, quick=given.quick))
+        return 0
+    if problems := lab_missing():
+        sys.exit("real packets need: " + "; ".join(problems))
+    raw = raw_folder(given.output, quick=given.quick)
+    if not given.resume:
+        forget(wanted, raw)
+    needed = any(one.calibrated for one in wanted)
+    calibration = calibrated(raw, quick=given.quick) if needed else None
+    failed = execute(wanted, calibration, raw, quick=given.quick, say=say)
+    evaluation = evaluate(raw, quick=given.quick)
+    report, _ = write(evaluation, given.output)
+    if given.json:
+        print(as_json(one for found in evaluation.results.values() for one in found), end="")
+    say(f"report: {report}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

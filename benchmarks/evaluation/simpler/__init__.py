@@ -1,0 +1,1 @@
+"""What a user would pick instead of xtc, on the same work."""

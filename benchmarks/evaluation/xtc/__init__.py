@@ -1,0 +1,1 @@
+"""The experiments of the XTC paper on real packets of the lab."""

@@ -1,0 +1,66 @@
+"""Fairness between a router with one TCP flow and one with several (Fig. 18).
+
+As in the paper, each router's setpoint is half of the uncontrolled aggregate of the same run.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Final
+
+from benchmarks.evaluation.calibration import Calibration
+from benchmarks.evaluation.plan import Cell, Experiment, Measure, Metric, Run
+from benchmarks.evaluation.result import Value
+from benchmarks.evaluation.xtc.shared import SharedHost, Turn, shared_host
+from benchmarks.evaluation.xtc.stage import DEAD_BEAT, NONE, OURS, Window
+
+RATIOS: Final = {"8 flows to 1": 8}
+FIRST_PORT: Final = 5001
+MIN_MAX: Final = "min-max ratio"
+AGGREGATE: Final = "aggregate, % of no control"
+WAYS: Final = (DEAD_BEAT, OURS)
+WINDOW: Final = Window(6, 5)
+QUICK_WINDOW: Final = Window(3, 3)
+
+
+def values_of(way: str, point: str, turn: Turn, free: Turn) -> Iterator[Value]:
+    """Yield the metrics of one way, next to the uncontrolled turn."""
+    rates = turn.pps.values()
+    yield Value(way, point, MIN_MAX, min(rates) / max(rates))
+    yield Value(way, point, AGGREGATE, turn.aggregate / free.aggregate * 100)
+
+
+@contextmanager
+def bench(calibration: Calibration | None, quick: bool) -> Iterator[Measure]:
+    """Open the host with two routers."""
+    assert calibration is not None
+    window = QUICK_WINDOW if quick else WINDOW
+    with shared_host(calibration, "xtcevalfair", routers=2) as host:
+        yield lambda run: list(_measure(host, run, window))
+
+
+def _measure(host: SharedHost, run: Run, window: Window) -> Iterator[Value]:
+    point = run.cell.point
+    one, several = host.routers
+    with ExitStack() as stack:
+        stack.callback(one.tcp().stop)
+        for number in range(RATIOS[point]):
+            stack.callback(several.tcp(port=FIRST_PORT + number).stop)
+        free = host.turn(NONE, {}, window)
+        yield from values_of(NONE, point, free, free)
+        half = dict.fromkeys(free.pps, free.aggregate / 2)
+        for way in WAYS:
+            yield from values_of(way, point, host.turn(way, half, window), free)
+
+
+EXPERIMENT: Final = Experiment(
+    name="xtc-fairness",
+    paper="XTC",
+    title="Two routers, one TCP flow against several: fairness and its cost",
+    figures="Fig. 18",
+    metrics=(Metric(MIN_MAX, "higher"), Metric(AGGREGATE, "higher")),
+    cells=tuple(Cell("all ways", point, 45.0) for point in RATIOS),
+    quick_cells=(Cell("all ways", "8 flows to 1", 32.0),),
+    bench=bench,
+    published={},
+    calibrated=True,
+)

@@ -1,0 +1,95 @@
+"""Differentiation among six routers with a TCP flow each, and their round trips (Fig. 15, 16).
+
+One run measures the uncontrolled throughput and then both configurations in each way: as in the
+paper, the setpoints of a configuration add up to the uncontrolled aggregate.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+from benchmarks.evaluation.calibration import Calibration
+from benchmarks.evaluation.plan import Cell, Experiment, Measure, Metric, Run
+from benchmarks.evaluation.result import Value
+from benchmarks.evaluation.xtc.shared import SharedHost, Turn, shared_host
+from benchmarks.evaluation.xtc.stage import DEAD_BEAT, NONE, OURS, Window
+
+CONFIGURATIONS: Final = {
+    "configuration A": (28.0, 10.0, 10.0, 10.0, 10.0, 10.0),
+    "configuration B": (22.0, 18.0, 14.0, 8.0, 8.0, 8.0),
+}
+"""The paper's setpoints in kp/s, which add up to its uncontrolled 78 kp/s."""
+UNCONTROLLED_KPPS: Final = 77.97
+PAPER_KPPS: Final = {"configuration A": 74.96, "configuration B": 75.49}
+PAPER_RTT_MS: Final = 70.0
+AGGREGATE: Final = "aggregate, % of no control"
+MISSED: Final = "largest error of a router, %"
+RTT: Final = "longest mean round trip, ms"
+WAYS: Final = (DEAD_BEAT, OURS)
+WINDOW: Final = Window(7, 6)
+QUICK_WINDOW: Final = Window(3, 3)
+
+
+def setpoints_of(configuration: str, aggregate: float) -> dict[str, float]:
+    """Return the setpoints of the routers for an uncontrolled aggregate, in its unit."""
+    parts = CONFIGURATIONS[configuration]
+    return {f"vr{n}": part / sum(parts) * aggregate for n, part in enumerate(parts, start=1)}
+
+
+def values_of(
+    way: str, point: str, turn: Turn, free: Turn, setpoints: Mapping[str, float]
+) -> Iterator[Value]:
+    """Yield the metrics of one way, next to the uncontrolled turn."""
+    errors = [abs(turn.pps[name] / rate - 1) for name, rate in setpoints.items()]
+    found = {AGGREGATE: turn.aggregate / free.aggregate * 100}
+    if errors:
+        found[MISSED] = max(errors) * 100
+    if turn.rtt_ms:
+        found[RTT] = max(turn.rtt_ms.values())
+    for metric, value in found.items():
+        yield Value(way, point, metric, value)
+
+
+@contextmanager
+def bench(calibration: Calibration | None, quick: bool) -> Iterator[Measure]:
+    """Open the host with six routers and their flows."""
+    assert calibration is not None
+    window = QUICK_WINDOW if quick else WINDOW
+    with shared_host(calibration, "xtcevalsix", routers=6) as host:
+        for router in host.routers:
+            router.tcp()
+        yield lambda run: list(_measure(host, run, window))
+
+
+def _measure(host: SharedHost, run: Run, window: Window) -> Iterator[Value]:
+    del run
+    free = host.turn(NONE, {}, window)
+    for point in CONFIGURATIONS:
+        yield from values_of(NONE, point, free, free, {})
+        for way in WAYS:
+            setpoints = setpoints_of(point, free.aggregate)
+            yield from values_of(way, point, host.turn(way, setpoints, window), free, setpoints)
+
+
+def published() -> dict[tuple[str, str, str], float]:
+    """Return Table 2 as parts of the uncontrolled aggregate, and the longest of Fig. 16."""
+    found = {}
+    for point, kpps in PAPER_KPPS.items():
+        for way in WAYS:
+            found[way, point, AGGREGATE] = kpps / UNCONTROLLED_KPPS * 100
+            found[way, point, RTT] = PAPER_RTT_MS
+    return found
+
+
+EXPERIMENT: Final = Experiment(
+    name="xtc-six",
+    paper="XTC",
+    title="Six routers with a TCP flow each: aggregate, setpoints and round trips",
+    figures="Fig. 15 and 16, Table 2",
+    metrics=(Metric(AGGREGATE, "higher"), Metric(MISSED, "lower"), Metric(RTT, "lower")),
+    cells=(Cell("all ways", "", 85.0),),
+    quick_cells=(Cell("all ways", "", 55.0),),
+    bench=bench,
+    published=published(),
+    calibrated=True,
+)

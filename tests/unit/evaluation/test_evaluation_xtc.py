@@ -1,0 +1,122 @@
+"""The XTC experiments: setpoints, metrics of a run, loads and tables, without any packet."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.evaluation.calibration import PAPER_KPPS, Calibration, Equation
+from benchmarks.evaluation.plan import Cell, Run
+from benchmarks.evaluation.result import Value
+from benchmarks.evaluation.xtc import actuators, fairness, hold, hops, six
+from benchmarks.evaluation.xtc.shared import Turn
+from benchmarks.evaluation.xtc.stage import (
+    DEAD_BEAT,
+    NONE,
+    OURS,
+    OURS_CAP,
+    PI,
+    Held,
+    table_of,
+)
+from lab.programs.processes import Place
+from lab.routers.router import Router, Surroundings
+from lab.traffic.counts import Pinged
+
+MAP = ((5.0, 16e3), (20.0, 64e3), (50.0, 98e3))
+HERE = Calibration(250e3, MAP, Equation(0.0915, 63.0, 78.14, 1.39, 0.99))
+"""A machine that is twice as fast as the paper's."""
+
+
+def by_metric(values: list[Value]) -> dict[str, float]:
+    return {value.metric: value.value for value in values}
+
+
+def held(*pps: float, sent: int = 10, received: int = 8) -> Held:
+    return Held([(float(n), rate) for n, rate in enumerate(pps)], sent, received, (4.0, 6.0))
+
+
+def router() -> Router:
+    place = Place("/run/netns/x")
+    return Router(
+        "vr",
+        "user-space",
+        1,
+        "/run/netns/x",
+        Path("/g"),
+        Surroundings("d", place, place, place, False),
+    )
+
+
+def test_a_run_is_measured_in_the_papers_unit() -> None:
+    run = Run("xtc-hold", Cell(OURS, "UDP, setpoint 20 kp/s", 1.0), 0)
+    found = by_metric(list(hold.measured(run, held(38e3, 42e3), HERE, 20.0)))
+    assert found[hold.ACHIEVED] == pytest.approx(20.0)
+    assert found[hold.ERROR] == pytest.approx(0.0)
+    assert found[hold.RMSE] == pytest.approx(5.0)
+    assert found[hold.LOSS] == pytest.approx(20.0)
+    assert found[hold.RTT] == 5.0
+
+
+def test_nothing_is_claimed_of_probes_that_never_came_back() -> None:
+    run = Run("xtc-hold", Cell(OURS, "UDP, setpoint 20 kp/s", 1.0), 0)
+    silent = Held([(0.0, 0.0)], 10, 0, ())
+    found = by_metric(list(hold.measured(run, silent, HERE, 20.0)))
+    assert found[hold.LOSS] == 100.0
+    assert {hold.RTT, hold.RMSE}.isdisjoint(found)
+
+
+def test_the_load_of_a_point() -> None:
+    assert hold.load_of(hold.Point(hold.TCP, 20.0), HERE).tcp
+    flood = hold.load_of(hold.Point(hold.UDP, 20.0), HERE)
+    assert (flood.flood_pps, flood.theft) == (HERE.pps(PAPER_KPPS), 0.0)
+    thief = hold.load_of(hold.Point(hold.THIEF, 16.0), HERE)
+    assert thief.theft == pytest.approx(0.15 * 0.10), "of the 10 % that 32 kp/s take"
+
+
+def test_every_cell_of_a_hold_has_its_point() -> None:
+    assert {cell.point for cell in (*hold.cells(), *hold.quick_cells())} <= hold.POINTS.keys()
+
+
+def test_the_papers_range_begins_where_the_paper_says() -> None:
+    values = hold.published()
+    assert (PI, hold.Point(hold.UDP, 10).words, hold.ERROR) not in values
+    assert (PI, hold.Point(hold.UDP, 20).words, hold.ERROR) in values
+    assert (DEAD_BEAT, hold.Point(hold.TCP, 6).words, hold.ERROR) in values
+
+
+def test_only_the_papers_laws_have_a_model_and_only_ours_a_shield() -> None:
+    tables = {way: table_of(router(), way, Path("m.toml")) for way in (NONE, PI, OURS, OURS_CAP)}
+    assert 'law = "pi"' in tables[PI]
+    assert 'model = "m.toml"' in tables[PI]
+    assert [way for way, table in tables.items() if "shield = false" in table] == [PI, OURS_CAP]
+
+
+def test_a_quota_has_the_period_that_is_asked_for() -> None:
+    assert actuators.quota_of(20.0, 30_000) == (6_000, 30_000)
+    assert actuators.quota_of(1.0, 10_000) == (1_000, 10_000), "the kernel's smallest"
+
+
+@pytest.mark.parametrize("configuration", six.CONFIGURATIONS)
+def test_setpoints_add_up_to_the_uncontrolled_aggregate(configuration: str) -> None:
+    setpoints = six.setpoints_of(configuration, 12e3)
+    assert sum(setpoints.values()) == pytest.approx(12e3)
+    assert list(setpoints) == [f"vr{n}" for n in range(1, 7)]
+    assert sum(six.CONFIGURATIONS[configuration]) == 78.0
+
+
+def test_a_way_is_next_to_no_control_of_the_same_run() -> None:
+    free = Turn({"vr1": 60.0, "vr2": 40.0}, {})
+    turn = Turn({"vr1": 30.0, "vr2": 66.0}, {"vr1": 3.0, "vr2": 9.0})
+    values = six.values_of(OURS, "p", turn, free, {"vr1": 30.0, "vr2": 60.0})
+    assert by_metric(list(values)) == pytest.approx(
+        {six.AGGREGATE: 96.0, six.MISSED: 10.0, six.RTT: 9.0}
+    )
+    fair = by_metric(list(fairness.values_of(OURS, "p", turn, free)))
+    assert fair[fairness.MIN_MAX] == pytest.approx(30 / 66)
+
+
+def test_a_row_of_hosts_loses_what_was_not_answered() -> None:
+    first, last = Pinged(0, 100, 90, (), 0), Pinged(1, 200, 165, (2_000_000, 4_000_000), 0)
+    values = by_metric(list(hops.values_of(OURS, hops.point_of(3), (95.0, first, last), 100.0)))
+    assert values == pytest.approx({hops.LOSS: 25.0, hops.RTT: 3.0, hops.ERROR: 5.0})
+    assert [hops.point_of(hosts) for hosts in (1, 2)] == ["1 host", "2 hosts"]

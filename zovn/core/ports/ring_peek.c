@@ -1,0 +1,63 @@
+/* New heads of a guest's transmit rings. */
+#include <string.h>
+
+#include "ports/ring_parts.h"
+#include "rings/inflight.h"
+
+/* Begin to load what the classification reads first. An address that is wrong does no harm. */
+static void prefetch(const struct zovn_split_ring *ring, const uint16_t *heads, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        __builtin_prefetch(&ring->descriptors[heads[i]]);
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t address = ZOVN_READ(ring->descriptors[heads[i]].address);
+        const uint8_t *bytes = zovn_memory_at(ring->memory, address, 1);
+        if (bytes) {
+            __builtin_prefetch(bytes);
+            __builtin_prefetch(bytes + 64);
+        }
+    }
+}
+
+static uint32_t peek_resumed(struct zovn_guest_pair *pair, uint16_t *heads, uint32_t most) {
+    uint32_t left = pair->resumed_end - pair->resumed_at, count = left < most ? left : most;
+    memcpy(heads, &pair->resumed[pair->resumed_at], count * sizeof *heads);
+    pair->resumed_at += count;
+    return count;
+}
+
+static uint32_t peek_new(struct zovn_split_ring *ring, uint16_t *heads, uint32_t most) {
+    uint32_t available = zovn_split_ring_available(ring), count = 0;
+    for (; count < most && count < available; count++) {
+        int32_t head = zovn_split_ring_head(ring, count);
+        if (head < 0)
+            break;
+        heads[count] = (uint16_t)head;
+    }
+    for (uint32_t i = 0; ring->inflight && i < count; i++)
+        zovn_inflight_take(ring, heads[i]);
+    ring->next_avail = (uint16_t)(ring->next_avail + count);
+    return count;
+}
+
+static uint32_t peek_pair(struct zovn_guest_pair *pair, uint16_t *heads, uint32_t most) {
+    struct zovn_split_ring *ring = &pair->rings.transmit;
+    uint32_t count = pair->resumed_at < pair->resumed_end ? peek_resumed(pair, heads, most)
+                                                          : peek_new(ring, heads, most);
+    prefetch(ring, heads, count);
+    for (uint32_t i = 0; pair->first && i < count; i++)
+        heads[i] = (uint16_t)(heads[i] + pair->first);
+    return count;
+}
+
+/* Another ring is the first one each time: it may have enough for all. */
+uint32_t zovn_ring_peek(struct zovn_port *port, uint16_t *heads, uint32_t most) {
+    struct zovn_ring_port *guest = (struct zovn_ring_port *)port;
+    uint32_t count = 0, at = guest->turn;
+    guest->turn = at + 1 < guest->count ? at + 1 : 0;
+    for (uint32_t i = 0; i < guest->count; i++) {
+        count += peek_pair(&guest->pairs[at], heads + count, most - count);
+        zovn_ring_note(port, &guest->pairs[at].rings.transmit);
+        at = at + 1 < guest->count ? at + 1 : 0;
+    }
+    return count;
+}
