@@ -189,7 +189,7 @@ def arguments() -> argparse.Namespace:
     add("--workers", type=int, default=32, help="on all hosts in turn")
     add("--sizes", type=sizes_of, default=[12_000], help="of an answer: 2KB,1MB")
     add("--queue", type=int, default=64, help="full frames that a lossy queue holds")
-    add("--line", default="200Mbps", help="rate of the lines, and to each container")
+    add("--line", default="200Mbps", help="rate of the lines")
     add("--delay-us", type=int, default=20, help="of a line, one way")
     add("--queries", type=int, default=1000, help="for each row")
     add("--rounds", type=int, default=4, help="in which the modes take turns")

@@ -150,7 +150,7 @@ def settings(request: Request, host: StarHost, control: str, locations: str) -> 
             "[switch]",
             f'control = "{control}"',
             *_classes(request),
-            *(line for each in mine for line in _container_port(request, each)),
+            *(line for each in mine for line in _container_port(each)),
             *_wire_port(request, host, locations),
             "",
         ]
@@ -179,7 +179,7 @@ def _classes(request: Request) -> list[str]:
     ]
 
 
-def _container_port(request: Request, container: Container) -> list[str]:
+def _container_port(container: Container) -> list[str]:
     return [
         "[[switch.port]]",
         f'name = "{container.port}"',
@@ -187,13 +187,14 @@ def _container_port(request: Request, container: Container) -> list[str]:
         f'interface = "{container.port}"',
         f'addresses = ["{container.mac}"]',
         f"class = {container.class_}",
-        f'rate = "{request.line_bps}bit/s"',
     ]
 
 
 def _wire_port(request: Request, host: StarHost, locations: str) -> list[str]:
-    """Return the wire, with PFC where the physical network has it."""
-    pfc = request.classes if MODES[request.mode].physical else ()
+    """Return the wire; it tags frames with their class only where it has PFC.
+
+    A lossy star sends no pauses, and obeys none.
+    """
     return [
         "[[switch.port]]",
         'name = "wire"',
@@ -207,5 +208,5 @@ def _wire_port(request: Request, host: StarHost, locations: str) -> list[str]:
         f'line_rate = "{request.line_bps}bit/s"',
         f'delay = "{round(request.delay_s * 1e6)}us"',
         f'response = "{round(request.reaction_s * 1e6)}us"',
-        f"pfc = {list(pfc)}",
+        f"pfc = {list(request.classes)}",
     ]

@@ -11,7 +11,7 @@ from support.waiting import PATIENCE_S
 
 from benchmarks.zovn.overlay import start_datagrams
 from benchmarks.zovn.overlay_network import Lost, Overlay
-from benchmarks.zovn.overlay_plan import BACKGROUND_CLASS, Background, Request
+from benchmarks.zovn.overlay_plan import BACKGROUND_CLASS, FOREGROUND_CLASS, Background, Request
 from lab.system import namespaces
 from lab.traffic.partition import Tiers, aggregate
 
@@ -30,8 +30,15 @@ def _built() -> None:
     require_lossless_veth()
 
 
-def request(mode: str, queue: int, background: Background = "none") -> Request:
-    return Request(mode, 2, WORKERS, 100_000_000, 20e-6, queue, background)
+def request(
+    mode: str,
+    queue: int,
+    background: Background = "none",
+    *,
+    hosts: int = 2,
+    workers: int = WORKERS,
+) -> Request:
+    return Request(mode, hosts, workers, 100_000_000, 20e-6, queue, background)
 
 
 def complete(overlay: Overlay, queries: int = QUERIES) -> int:
@@ -66,6 +73,16 @@ def test_a_lossy_virtual_network_drops_at_its_queues() -> None:
         lost = overlay.lost()
     assert lost.virtual > 0
     assert lost.otherwise == 0
+
+
+def test_a_lossy_physical_network_drops_what_a_lossless_virtual_one_sends() -> None:
+    """Two hosts send to one at the rate of its line, and the star holds four frames."""
+    with Overlay(request("ZL", 4, hosts=3, workers=6), PREFIX) as overlay:
+        complete(overlay, 3)
+        dropped = overlay.star.counts().ports["h1"].dropped[FOREGROUND_CLASS]
+        lost = overlay.lost()
+    assert lost.physical >= dropped > 0
+    assert (lost.virtual, lost.otherwise) == (0, 0)
 
 
 def test_background_of_its_own_has_another_class_on_the_wire() -> None:

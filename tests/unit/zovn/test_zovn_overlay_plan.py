@@ -84,9 +84,10 @@ def test_a_switch_has_its_containers_and_a_wire() -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_wires_pause_where_the_star_does(mode: str) -> None:
+def test_wires_have_a_tag_and_pauses_for_each_class(mode: str) -> None:
+    """Whether pauses are heard is the star's affair."""
     plan = request(mode, background="own")
-    assert set(tables(plan)["port"][-1]["wire"]["pfc"]) == set(buffers(plan).lossless)
+    assert set(tables(plan)["port"][-1]["wire"]["pfc"]) == set(plan.classes)
 
 
 def test_each_container_has_its_hosts_address_in_the_map() -> None:
