@@ -18,7 +18,7 @@ bool xco_place_reader_follow(struct xco_place_reader *reader, const struct xco_m
         reader->again = true;
         xco_place_log_clear(&reader->seen);
     }
-    for (size_t i = 0; i < map->count && reader->again; i++) {
+    for (size_t i = 0; i < map->count; i++) {
         xco_place_log_set(&reader->seen, &map->entries[i].place, map->entries[i].host);
     }
     reader->have = map->until;

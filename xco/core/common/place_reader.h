@@ -10,7 +10,7 @@
 struct xco_place_reader {
     uint64_t have;
     bool again;                 // it is being read from its beginning
-    struct xco_place_log seen; // all locations read since then
+    struct xco_place_log seen; // all locations read since its last beginning
 };
 
 // `room` as for a log; false: no memory.
