@@ -17,6 +17,7 @@ from xco_controller_scenes import loop_file
 from benchmarks.rig import cpu_seconds
 from lab.system import launch, namespaces
 from xco.coordinator.config import CoordinatorConfig, checked, plain
+from xco.coordinator.locations_file import LocationsFile
 from xco.core_files import program
 from xco.errors import ControllerError
 from xco.protocol.keys import derive, host_file
@@ -133,6 +134,7 @@ class Site:
         for number, name in enumerate(HOSTS):
             config = self.config(number, name)
             config.plain_file.write_text(plain(config))
+            self._stack.enter_context(LocationsFile(config))
             self.run(name, str(program("xco-coordinator")), str(config.plain_file))
         eventually(lambda: self.counter("ctl", "hosts_joined") == len(HOSTS))
 
@@ -151,6 +153,7 @@ class Site:
                 "state_dir": str(folder),
                 "runtime_dir": str(folder),
                 "classifier": "bpf",
+                "locations": str(folder / "locations"),
             }
         )
 
@@ -162,6 +165,11 @@ class Site:
         with contextlib.suppress(ControllerError):
             return read_statistics(file).values[field]
         return 0
+
+    def locations(self, name: str) -> list[str]:
+        """Return the lines of the file that a host writes for zovn's wires."""
+        file = self.folder / name / "locations"
+        return file.read_text().splitlines() if file.exists() else []
 
     def cpu_seconds(self, name: str) -> float:
         """Return the CPU time of a host's coordinator."""

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
+from xco.coordinator.locations import MOST_HOSTS, addresses
 from xco.coordinator.timing import Timing
 from xco.core_files import CLASSIFIER, SHIM, find
 from xco.errors import ConfigError, UnitError
@@ -45,6 +46,7 @@ _FORM: Final = Format(
         "fallback": '"safe", "open" or "hygenicc"',
         "admission": "a share of marked packets above 0 and at most 1, such as 0.8",
         "pace": "a share of what is granted, above 0.5 and at most 1",
+        "locations": "a path from / on without spaces, of at most 107 characters",
     }
 )
 
@@ -116,6 +118,8 @@ class CoordinatorTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     """The guard kills a loop that makes no progress for this long."""
     priority: Annotated[int, msgspec.Meta(ge=0, le=98)] = 50
     """SCHED_FIFO priority; 0: ordinary scheduling."""
+    locations: Annotated[str, msgspec.Meta(pattern=r"^/[^\s]*\Z", max_length=107)] | None = None
+    """File for zovn's wires, that says at which host each MAC address is; none by default."""
     metrics: str | None = None
     """Address and port of the Prometheus metrics, such as "127.0.0.1:9169"; none by default."""
     state_dir: str = "/var/lib/xco"
@@ -155,6 +159,16 @@ class CoordinatorConfig(msgspec.Struct, frozen=True, kw_only=True):
     def vms_file(self) -> Path:
         """File where the loop publishes the VMs that are here."""
         return Path(self.table.runtime_dir, f"coordinator-{self.table.interface}.vms")
+
+    @property
+    def places_file(self) -> Path:
+        """File where the loop publishes at which host each MAC address is."""
+        return Path(self.table.runtime_dir, f"coordinator-{self.table.interface}.places")
+
+    @property
+    def locations_problem_file(self) -> Path:
+        """File that says why the file of locations is not written; empty: it is."""
+        return Path(self.table.runtime_dir, f"coordinator-{self.table.interface}.problem")
 
     @property
     def plain_file(self) -> Path:
@@ -210,6 +224,7 @@ def _numbers(table: CoordinatorTable, file: str) -> CoordinatorConfig:
         raise ConfigError(file, f"{_TABLE}.gates", problem, fix)
     _check_fallback(table, topology, file)
     _check_vms(table, loaded.vms, file)
+    _check_locations(table, topology, host, file)
     rate = topology.host_rate_bps(host)
     timing = Timing(
         **{key: parse_duration(getattr(table, key), field=key) for key in Timing.__struct_fields__}
@@ -289,6 +304,31 @@ def _check_admission(table: CoordinatorTable, file: str) -> None:
         raise ConfigError(file, where, problem, fix)
 
 
+def _check_locations(table: CoordinatorTable, topology: Topology, host: int, file: str) -> None:
+    """Check that locations can be known, and be read by zovn.
+
+    Raises:
+        ConfigError: names the key and its fix.
+    """
+    if table.locations is None:
+        return
+    where, known = f"{_TABLE}.locations", addresses(topology, host)
+    nowhere = [topology.hosts[number].name for number, address in known.items() if not address]
+    if not table.controllers:
+        fix = f"write {_TABLE}.controllers, or leave {where} out"
+        raise ConfigError(file, where, "a controller distributes them, and there is none", fix)
+    if table.classifier == "u32":
+        problem = f'needs a BPF program, and {_TABLE}.classifier is "u32"'
+        fix = f'write {_TABLE}.classifier = "bpf", or leave {where} out'
+        raise ConfigError(file, where, problem, fix)
+    if len(known) > MOST_HOSTS:
+        problem = f"zovn sends to {MOST_HOSTS} other hosts, and {table.topology} has {len(known)}"
+        raise ConfigError(file, where, problem, f"leave {where} out")
+    if nowhere:
+        fix = f"write its IPv4 address first in host.{nowhere[0]}.addresses of {table.topology}"
+        raise ConfigError(file, where, f"{nowhere[0]} begins with no IPv4 address", fix)
+
+
 def endpoint(text: str, file: str = "configuration") -> tuple[str, int]:
     """Return address and port of "10.0.0.7:7400" or "[fd00::7]:7400".
 
@@ -355,6 +395,8 @@ def _lines(config: CoordinatorConfig) -> Iterator[str]:
             yield from (f"address {address} {index}" for address in host.addresses)
     if config.vms:
         yield f"vms_file {config.vms_file}"
+    if table.locations is not None:
+        yield f"places_file {config.places_file}"
     yield from map(vm_line, config.vms)
 
 

@@ -14,6 +14,7 @@ import structlog
 
 from xco.coordinator import gate
 from xco.coordinator.config import CoordinatorConfig, plain
+from xco.coordinator.locations_file import LocationsFile
 from xco.coordinator.status import Served, running_pid
 from xco.coordinator.vm_check import warnings
 from xco.core_files import CLASSIFIER, SHIM, find, program
@@ -43,7 +44,7 @@ def run(config: CoordinatorConfig) -> None:
     for warning in warnings(config):
         _log.warning("coordinator", said=warning)
     command = [str(program(PROGRAM)), str(_written(config))]
-    with Served(config):
+    with Served(config), LocationsFile(config):
         code, last = _coordinated(config, command)
     _judge(config, code, last)
 

@@ -13,6 +13,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 
 from xco.coordinator.config import CoordinatorConfig, endpoint
+from xco.coordinator.locations_file import problem_of
 from xco.coordinator.vm_status import VmStatus, metrics_of, read_vms, waiting
 from xco.errors import ConfigError, ControllerError
 from xco.protocol.stats import Snapshot, read_statistics
@@ -100,7 +101,7 @@ class CoordinatorStatus:
     vms: tuple[VmStatus, ...] = ()
     """Listed VMs that are here."""
     problem: str = ""
-    """What waits for a restart; "" if nothing does."""
+    """What waits for a restart or is not written; "" if nothing."""
 
 
 def status(config: CoordinatorConfig) -> CoordinatorStatus:
@@ -127,8 +128,13 @@ def status(config: CoordinatorConfig) -> CoordinatorStatus:
         values,
         sources,
         tuple(read_vms(config.vms_file, STALE_NS)) if running and config.vms else (),
-        waiting(config.vms, config.plain_file) if running else "",
+        "; ".join(filter(None, _problems(config))) if running else "",
     )
+
+
+def _problems(config: CoordinatorConfig) -> Iterator[str]:
+    yield waiting(config.vms, config.plain_file)
+    yield problem_of(config)
 
 
 def running_pid(config: CoordinatorConfig) -> int | None:

@@ -35,6 +35,34 @@ class Snapshot:
         return max(0, now_ns - self.updated_ns)
 
 
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """Tells two states of a file of statistics apart without reading it whole."""
+
+    pid: int
+    sequence: int
+    updated_ns: int
+
+
+def read_stamp(path: Path) -> Stamp:
+    """Return the stamp of a statistics file.
+
+    Raises:
+        ControllerError: the file is missing or malformed.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEADER.size)
+    except OSError as error:
+        raise ControllerError(
+            str(path), f"no statistics: {error}", "is the loop running?"
+        ) from error
+    if len(head) < _HEADER.size or head[:8] != _MAGIC:
+        raise ControllerError(str(path), "not a file of statistics", "name another one")
+    _, _, _, _, pid, sequence, updated_ns, *_ = _HEADER.unpack(head)
+    return Stamp(pid, sequence, updated_ns)
+
+
 def read_statistics(path: Path) -> Snapshot:
     """Return a consistent snapshot of a statistics file.
 

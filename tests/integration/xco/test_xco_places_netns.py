@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import Event, Thread
 
 import pytest
+from places_rig import CONTROLLER as AT_CONTROLLER
 from places_rig import HOSTS, Site, site
 from support.waiting import eventually
 from xco_loop_hosts import UdpHost
@@ -24,6 +25,7 @@ pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
 
 VM, OTHER = "10.78.0.101", "10.78.0.102"
 VM_MAC, OTHER_MAC = "02:aa:00:00:00:01", "02:aa:00:00:00:02"
+OTHERS_OF_H3 = ("10.78.0.1", "10.78.0.2", AT_CONTROLLER)
 PACKETS_PER_S = 500
 SO_TIMESTAMPNS = 35
 GAP_S, LEARNT_S = 0.2, 0.1
@@ -152,6 +154,20 @@ def test_a_vm_that_is_made_is_known_and_one_that_is_gone_is_forgotten(hosts: Sit
     there = hosts.counter("h3", "places_there")
     hosts.inside("h1", "link delete new")
     eventually(lambda: hosts.counter("h3", "places_there") < there)
+
+
+def test_other_hosts_write_where_a_vm_is_for_wires(hosts: Site) -> None:
+    hosts.announce("vm", "h1")
+    at_h1, at_h2 = (f"station {VM_MAC} 10.78.0.{number}" for number in (1, 2))
+    eventually(lambda: at_h1 in hosts.locations("h3"))
+    assert hosts.locations("h3")[:3] == [f"host {one}" for one in OTHERS_OF_H3]
+    assert not any(VM_MAC in line for line in hosts.locations("h1"))
+    hosts.move("vm", VM, "h1", "h2")
+    eventually(lambda: at_h2 in hosts.locations("h3"))
+    eventually(lambda: at_h2 in hosts.locations("h1"))
+    assert at_h1 not in hosts.locations("h3")
+    hosts.inside("h2", "link delete vm")
+    eventually(lambda: at_h2 not in hosts.locations("h3"))
 
 
 def test_an_address_of_two_hosts_stays_with_the_first_and_is_reported(hosts: Site) -> None:

@@ -33,7 +33,7 @@ void xco_place_log_free(struct xco_place_log *log) {
     *log = (struct xco_place_log){0};
 }
 
-static uint32_t number_of(const struct xco_place_log *log, const struct xco_place *place) {
+uint32_t xco_place_log_number(const struct xco_place_log *log, const struct xco_place *place) {
     uint32_t number = log->buckets[bucket_of(log, place)];
     while (number != 0 && memcmp(&log->entries[number].located.place, place, sizeof *place) != 0) {
         number = log->entries[number].next;
@@ -42,9 +42,8 @@ static uint32_t number_of(const struct xco_place_log *log, const struct xco_plac
 }
 
 uint16_t xco_place_log_find(const struct xco_place_log *log, const struct xco_place *place) {
-    return log->entries[number_of(log, place)].version == 0
-               ? XCO_NOWHERE
-               : log->entries[number_of(log, place)].located.host;
+    const struct xco_place_entry *entry = &log->entries[xco_place_log_number(log, place)];
+    return entry->version == 0 ? XCO_NOWHERE : entry->located.host;
 }
 
 // Removes an entry from the order of versions.
@@ -116,7 +115,7 @@ bool xco_place_log_set(struct xco_place_log *log, const struct xco_place *place,
     if (xco_place_log_find(log, place) == host) {
         return true;
     }
-    uint32_t number = number_of(log, place);
+    uint32_t number = xco_place_log_number(log, place);
     if (number != 0) {
         take_out(log, number);
     } else if ((number = make(log, place)) == 0) {

@@ -45,6 +45,10 @@ void xco_place_log_free(struct xco_place_log *log);
 // Returns the host of an address, XCO_NOWHERE if it is at none.
 uint16_t xco_place_log_find(const struct xco_place_log *log, const struct xco_place *place);
 
+// Returns the number of an address's entry, from 1 to `room`, as long as the log has it; 0: it is
+// not in the log.
+uint32_t xco_place_log_number(const struct xco_place_log *log, const struct xco_place *place);
+
 // Notes where an address is; false: no room, even after forgetting addresses at no host.
 bool xco_place_log_set(struct xco_place_log *log, const struct xco_place *place, uint16_t host);
 

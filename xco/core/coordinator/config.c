@@ -236,6 +236,9 @@ static int take(struct xco_coordinator_config *config, const struct line *line) 
     if (strcmp(line->key, "vms_file") == 0) {
         return read_text(line->first, config->vms_file, sizeof config->vms_file);
     }
+    if (strcmp(line->key, "places_file") == 0) {
+        return read_text(line->first, config->places_file, sizeof config->places_file);
+    }
     if (strcmp(line->key, "digest") == 0) {
         return read_digest(line->first, config->digest);
     }

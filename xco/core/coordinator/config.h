@@ -39,6 +39,7 @@ struct xco_coordinator_config {
     uint64_t shim_keep;              // 1: guests see their own marks
     char marks[XCO_PATH_BYTES];      // where the counts are published
     char vms_file[XCO_PATH_BYTES];   // where the VMs that are here are published
+    char places_file[XCO_PATH_BYTES]; // where it is published at which host each MAC address is
     uint64_t classifier_needed;      // 1: no fallback to u32
     uint64_t edt;                    // 1: departure-time gates where the kernel supports them
     uint64_t edt_needed;             // 1: no fallback to token buckets

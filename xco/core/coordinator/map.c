@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "coordinator/located.h"
 #include "coordinator/marks.h"
 #include "common/log.h"
 
@@ -20,7 +21,7 @@ int xco_map_open(struct xco_coordinator *c) {
     bool good = xco_place_log_init(&map->here, HERE_ROOM) &&
                 xco_place_log_init(&map->there, THERE_ROOM) &&
                 xco_place_reader_init(&map->reader, THERE_ROOM);
-    return good ? 0 : -ENOMEM;
+    return good ? xco_located_open(c) : -ENOMEM;
 }
 
 void xco_map_joined(struct xco_coordinator *c, int64_t now_ns) {
@@ -40,6 +41,7 @@ static bool is_listed(const struct xco_coordinator *c, const struct xco_place *p
 static void displace(void *context, const struct xco_place *place) {
     struct xco_coordinator *c = context;
     xco_place_log_set(&c->map.there, place, XCO_NOWHERE);
+    xco_located_note(c, place);
     (void)xco_classifier_displace(&c->places.classifier, place); // -ENOENT: it was not in the map
     xco_marks_displace(c, place);
 }
@@ -51,12 +53,15 @@ static void apply(struct xco_coordinator *c, const struct xco_located *entry) {
     }
     if (entry->host == XCO_NOWHERE || entry->host == c->core.config.host) {
         displace(c, &entry->place); // addresses behind us leave by no gate
-    } else if (!xco_place_log_set(&c->map.there, &entry->place, entry->host) ||
-               xco_classifier_place(&c->places.classifier, &entry->place, entry->host) != 0) {
+        return;
+    }
+    if (!xco_place_log_set(&c->map.there, &entry->place, entry->host) ||
+        xco_classifier_place(&c->places.classifier, &entry->place, entry->host) != 0) {
         c->counts.places_beyond++;
     } else {
         xco_marks_place(c, &entry->place, entry->host);
     }
+    xco_located_note(c, &entry->place);
 }
 
 void xco_map_take(struct xco_coordinator *c, int64_t now_ns, const struct xco_map *message) {
@@ -104,6 +109,7 @@ void xco_map_sweep(struct xco_coordinator *c) {
     c->map.sweep_ns = XCO_NEVER;
     if (!c->map.reader.again) { // otherwise it is being read again, and swept after that
         xco_place_log_missing(&c->map.there, &c->map.reader.seen, displace, c);
+        xco_located_complete(c);
     }
 }
 

@@ -95,6 +95,7 @@ struct xco_map_state {
     struct xco_place_log here;      // behind this host's bridge
     struct xco_place_log there;     // at other hosts, by the controller
     struct xco_place_reader reader; // of the controller's log
+    struct xco_stats located;       // `there`, published
     uint64_t told;                  // the controller's version of `here`
     int64_t joined_ns, sent_ns, anew_ns;
     int64_t sweep_ns; // when to forget addresses that it no longer names; XCO_NEVER
