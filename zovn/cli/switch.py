@@ -61,6 +61,20 @@ def status(socket: Control = CONTROL, json: Json = False) -> None:
 
 
 @app.command()
+def stations(socket: Control = CONTROL, json: Json = False) -> None:
+    """List the addresses that the switch knows, by port and VLAN; exit code 3 if none answers."""
+    found = control.stations(socket)
+    if json:
+        print_json(found)
+    else:
+        table = table_of(("port", "vlan", "address", "known as"), 4)
+        for one in found:
+            known = "static" if one.static else "learnt"
+            table.add_row(one.port, str(one.vlan or "-"), one.ethernet, known)
+        show(table)
+
+
+@app.command()
 def release(
     interfaces: Annotated[
         list[str] | None, typer.Argument(help="Interfaces [those of the settings].")

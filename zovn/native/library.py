@@ -71,6 +71,17 @@ class RawCounters(ctypes.Structure):
     ]
 
 
+class RawKnown(ctypes.Structure):
+    """struct zovn_known."""
+
+    _fields_: ClassVar = [
+        ("address", _U8 * 6),
+        ("vlan", _U16),
+        ("port", _U8),
+        ("fixed", ctypes.c_bool),
+    ]
+
+
 class RawOffload(ctypes.Structure):
     """struct zovn_offload."""
 
@@ -161,6 +172,7 @@ _CALLS: Final[Mapping[str, tuple[object, Sequence[object]]]] = {
     "switch_due": (_U64, [_P]),
     "switch_fix": (_BOOL, [_P, _U32, _U16, ctypes.c_char_p]),
     "switch_find": (ctypes.c_int32, [_P, _U16, ctypes.c_char_p]),
+    "switch_known": (_U32, [_P, ctypes.POINTER(_U32), ctypes.POINTER(RawKnown), _U32]),
     "switch_counters": (_BOOL, [_P, _U32, ctypes.POINTER(RawCounters)]),
     "switch_fault": (ctypes.c_int, [_P, _U32]),
     "switch_stalled": (_BOOL, [_P, _U32]),

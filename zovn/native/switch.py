@@ -14,6 +14,7 @@ from zovn.native.library import (
     MOST_BYTES,
     REASONS,
     RawCounters,
+    RawKnown,
     RawOffload,
     RawPortSettings,
     RawSettings,
@@ -224,6 +225,17 @@ class Switch:
         """Return the port behind which an address is known."""
         found = int(self.library.zovn_switch_find(self.handle, vlan, address))
         return None if found < 0 else found
+
+    def known(self, room: int = 64) -> dict[tuple[int, bytes], tuple[int, bool]]:
+        """Return port of each address by its VLAN, and whether it is static, `room` at a time."""
+        place, page = ctypes.c_uint32(), (RawKnown * room)()
+        found: dict[tuple[int, bytes], tuple[int, bool]] = {}
+        while True:
+            count = self.library.zovn_switch_known(self.handle, place, page, room)
+            for one in page[:count]:
+                found[one.vlan, bytes(one.address)] = one.port, one.fixed
+            if not place.value:
+                return found
 
     def counters(self, number: int) -> Counters:
         """Return what a port has counted."""

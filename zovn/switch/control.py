@@ -63,6 +63,16 @@ class SwitchReport(msgspec.Struct, frozen=True, kw_only=True):
     ports: tuple[PortReport, ...]
 
 
+class StationReport(msgspec.Struct, frozen=True, kw_only=True):
+    """An address that a switch knows."""
+
+    ethernet: str
+    vlan: int
+    """0: of frames without a tag on a trunk that has no VLAN for them."""
+    port: str
+    static: bool
+
+
 def add(control: Path, words: str) -> None:
     """Add a port from its words.
 
@@ -100,6 +110,28 @@ def status(control: Path, patience_s: float = PATIENCE_S) -> SwitchReport:
     own = _words(first)
     numbers = {key: int(own[key]) for key in ("naps", "missed", "lossy")}
     return SwitchReport(**numbers, ports=tuple(map(_port, rest)))
+
+
+def stations(control: Path) -> tuple[StationReport, ...]:
+    """Return the addresses that the switch has learnt or has as static ones, by port and VLAN.
+
+    Addresses that come or go meanwhile may be left out.
+
+    Raises:
+        SwitchAway: no switch answers.
+    """
+    found: list[StationReport] = []
+    place, ended = 0, False
+    while not ended:
+        first, *rest = ask(control, f"stations {place}")
+        found += map(_station, rest)
+        following = int(_words(first)["next"])
+        place, ended = following, following <= place
+    return tuple(sorted(found, key=lambda one: (one.port, one.vlan, one.ethernet)))
+
+
+def _station(line: str) -> StationReport:
+    return msgspec.convert(_words(line), StationReport, strict=False)
 
 
 def ask(control: Path, line: str, patience_s: float = PATIENCE_S) -> list[str]:

@@ -1,7 +1,10 @@
 """The switch between guests by vhost-user: nothing is lost, whatever happens to the others."""
 
+import json
 import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 
@@ -83,6 +86,33 @@ def test_the_same_senders_lose_frames_in_a_lossy_class() -> None:
     assert [FRAMES - one for one in received] == dropped
     assert sum(dropped) > FRAMES
     assert all(found[station]["overtaken"] == 0 for station in "12")
+
+
+def test_addresses_are_listed_with_their_ports() -> None:
+    each = [{}, {"vlan": 1}, {"addresses": ["02:00:00:00:00:03", "02:00:00:00:00:09"]}]
+    with (
+        running_switch(each=each) as switch,
+        Guest(switch, "a=1:3:10", "c=3:1:0") as guest,
+    ):
+        assert guest.ready()
+        guest.go()
+        switch.wait_for({"a": 11})
+        found = control.stations(switch.config.control)
+        said = control.ask(switch.config.control, "stations 4294967295")
+        with pytest.raises(SwitchError, match="stations: write the number after next="):
+            control.ask(switch.config.control, "stations first")
+        command = [sys.executable, "-m", "zovn", "switch", "stations"]
+        command += ["--control", str(switch.config.control)]
+        shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        printed = subprocess.run([*command, "--json"], capture_output=True, check=True).stdout
+    assert [(one.port, one.vlan, one.ethernet[-2:], one.static) for one in found] == [
+        ("a", 1, "01", False),
+        ("c", 1, "03", True),
+        ("c", 1, "09", True),
+    ]
+    assert said == ["stations next=0"]
+    assert shown.splitlines()[1].split() == ["a", "1", "02:00:00:00:00:01", "learnt"]
+    assert [one["ethernet"] for one in json.loads(printed)] == [one.ethernet for one in found]
 
 
 def test_a_guest_that_is_killed_and_comes_again_costs_others_nothing(switch: RunningSwitch) -> None:
@@ -172,7 +202,7 @@ def test_bad_commands_are_answered_and_change_nothing(switch: RunningSwitch) -> 
     path = switch.socket("e")
     for line, said in {
         "": "an empty line: no such command",
-        "ad name=e": "ad: no such command; there are add, remove, list, status, quit",
+        "ad name=e": "ad: no such command; there are add, remove, list, status, stations, quit",
         "add": "a port needs name and kind",
         f"add name=a kind=vhost path={path}": "a: there is a port of this name",
         f"add name=e kind=vhost path={switch.socket('a')}": "e: another port has",

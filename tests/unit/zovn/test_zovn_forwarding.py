@@ -72,6 +72,18 @@ def test_a_static_address_takes_the_place_of_a_learned_one() -> None:
     assert not rig.switch.fix(7, 1, address(0)), "there is no such port"
 
 
+@pytest.mark.parametrize("room", [1, 2, 64])
+def test_known_addresses_are_listed_until_they_age(room: int) -> None:
+    rig = known(3, Settings(age_s=10.0, addresses=128))
+    rig.switch.fix(2, 7, address(2, 1))
+    learnt = {(1, address(number)): (number, False) for number in range(3)}
+    static = {(7, address(2, 1)): (2, True)}
+    assert rig.switch.known(room) == learnt | static
+    rig.step(after_s=10.1)
+    assert rig.switch.known(room) == static
+    assert rig.switch.known(room) == static, "a list changes nothing"
+
+
 def test_random_sources_of_one_port_evict_no_address_of_another() -> None:
     rig = known(3, Settings(addresses=4))
     for which in range(1, 200):

@@ -46,6 +46,13 @@ void zovn_line_rewake(struct zovn_line *line, uint32_t which, int file, void (*c
     zovn_forwarder_rewake(line->forwarder, line->place, which, file, call, context);
 }
 
+int32_t zovn_line_place(struct zovn_line *line) {
+    pthread_mutex_lock(&line->lock);
+    int32_t place = line->place;
+    pthread_mutex_unlock(&line->lock);
+    return place;
+}
+
 void zovn_line_look(struct zovn_line *line, struct zovn_line_state *state) {
     *state = (struct zovn_line_state){0};
     pthread_mutex_lock(&line->lock);

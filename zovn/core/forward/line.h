@@ -27,6 +27,9 @@ void zovn_line_detach(struct zovn_line *line);
 void zovn_line_rewake(struct zovn_line *line, uint32_t which, int file, void (*call)(void *context),
                       void *context);
 
+/* Return its place in the switch now; -1: no peer is attached. */
+int32_t zovn_line_place(struct zovn_line *line);
+
 struct zovn_line_state {
     struct zovn_port_state port; /* its counters are sums over all attachments */
     uint64_t attachments;

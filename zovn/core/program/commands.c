@@ -1,9 +1,10 @@
-/* add WORDS, remove NAME, list, status, quit. */
+/* add WORDS, remove NAME, list, status, stations [PLACE], quit. */
 #include "program/commands.h"
 
 #include <inttypes.h>
 #include <string.h>
 
+#include "program/stations.h"
 #include "system/log.h"
 
 static bool add(struct zovn_ports *ports, char *line, FILE *answer, struct zovn_problem *problem) {
@@ -45,10 +46,21 @@ static bool status(struct zovn_ports *ports, char *line, FILE *answer,
     return true;
 }
 
+static bool stations(struct zovn_ports *ports, char *line, FILE *answer,
+                     struct zovn_problem *problem) {
+    uint64_t from = 0;
+    const char *word = zovn_word(&line);
+    if (word && !zovn_number(word, UINT32_MAX, &from))
+        return zovn_refuse(problem, "stations: write the number after next=, or none");
+    zovn_stations_write(ports, (uint32_t)from, answer);
+    return true;
+}
+
 static const struct {
     const char *name;
     bool (*run)(struct zovn_ports *ports, char *line, FILE *answer, struct zovn_problem *problem);
-} COMMANDS[] = {{"add", add}, {"remove", drop}, {"list", list}, {"status", status}};
+} COMMANDS[] = {
+    {"add", add}, {"remove", drop}, {"list", list}, {"status", status}, {"stations", stations}};
 
 bool zovn_command(struct zovn_ports *ports, char *line, FILE *answer) {
     struct zovn_problem problem = {""};
@@ -61,7 +73,8 @@ bool zovn_command(struct zovn_ports *ports, char *line, FILE *answer) {
         }
     }
     if (!known)
-        zovn_refuse(&problem, "%.32s: no such command; there are add, remove, list, status, quit",
+        zovn_refuse(&problem,
+                    "%.32s: no such command; there are add, remove, list, status, stations, quit",
                     name ? name : "an empty line");
     if (done || quits)
         fputs("ok\n", answer);

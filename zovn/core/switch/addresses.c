@@ -87,6 +87,11 @@ int32_t zovn_addresses_find(const struct zovn_addresses *addresses, uint16_t vla
     return entry && !aged(addresses, entry, now_ns) ? entry->port : -1;
 }
 
+bool zovn_addresses_live(const struct zovn_addresses *addresses, uint32_t place, uint64_t now_ns) {
+    const struct zovn_address *entry = &addresses->all[place];
+    return entry->key && !aged(addresses, entry, now_ns);
+}
+
 static enum zovn_learned move(struct zovn_addresses *addresses, struct zovn_address *entry,
                               uint32_t port, uint64_t now_ns) {
     if (entry->fixed || addresses->counts[port] == addresses->each)

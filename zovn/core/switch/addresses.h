@@ -36,6 +36,9 @@ void zovn_addresses_free(struct zovn_addresses *addresses);
 int32_t zovn_addresses_find(const struct zovn_addresses *addresses, uint16_t vlan,
                             const uint8_t *address, uint64_t now_ns);
 
+/* Return whether a place of the table has an address that is not too old. */
+bool zovn_addresses_live(const struct zovn_addresses *addresses, uint32_t place, uint64_t now_ns);
+
 /* Note that an address sends from a port. A static address stays where it is. */
 enum zovn_learned zovn_addresses_learn(struct zovn_addresses *addresses, uint16_t vlan,
                                        const uint8_t *address, uint32_t port, uint64_t now_ns);

@@ -176,6 +176,29 @@ int32_t zovn_switch_find(const struct zovn_switch *vswitch, uint16_t vlan, const
     return zovn_addresses_find(&vswitch->addresses, vlan, address, vswitch->now_ns);
 }
 
+enum { MOST_LOOKED = 4096 };
+
+static struct zovn_known known_of(const struct zovn_address *entry) {
+    struct zovn_known known = {
+        .vlan = (uint16_t)(entry->key >> 48), .port = entry->port, .fixed = entry->fixed};
+    for (uint32_t i = 0; i < sizeof known.address; i++)
+        known.address[i] = (uint8_t)(entry->key >> (40 - 8 * i));
+    return known;
+}
+
+uint32_t zovn_switch_known(const struct zovn_switch *vswitch, uint32_t *at,
+                           struct zovn_known *known, uint32_t room) {
+    const struct zovn_addresses *addresses = &vswitch->addresses;
+    uint32_t found = 0, left = *at < addresses->total ? addresses->total - *at : 0;
+    uint32_t end = *at + (left < MOST_LOOKED ? left : MOST_LOOKED);
+    for (; *at < end && found < room; ++*at)
+        if (zovn_addresses_live(addresses, *at, vswitch->now_ns))
+            known[found++] = known_of(&addresses->all[*at]);
+    if (*at >= addresses->total)
+        *at = 0;
+    return found;
+}
+
 static void add_line(const struct zovn_port *port, struct zovn_counters *counters) {
     struct zovn_port_counts counts = {0};
     if (port->count)

@@ -57,6 +57,19 @@ bool zovn_switch_fix(struct zovn_switch *vswitch, uint32_t port, uint16_t vlan,
 /* Return the port behind which an address is known, or -1. */
 int32_t zovn_switch_find(const struct zovn_switch *vswitch, uint16_t vlan, const uint8_t *address);
 
+/* An address behind a port. */
+struct zovn_known {
+    uint8_t address[6];
+    uint16_t vlan;
+    uint8_t port;
+    bool fixed; /* static */
+};
+
+/* Copy at most `room` known addresses, from the place `*at` of their table on, and look at 4096
+ * places at most. `*at` is then the place to go on at, or 0 at the end. Return how many. */
+uint32_t zovn_switch_known(const struct zovn_switch *vswitch, uint32_t *at,
+                           struct zovn_known *known, uint32_t room);
+
 /* Return whether the port exists, with its counters. */
 bool zovn_switch_counters(const struct zovn_switch *vswitch, uint32_t port,
                           struct zovn_counters *counters);
