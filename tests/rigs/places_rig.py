@@ -125,21 +125,21 @@ class Site:
         self._stack.callback(_end, process)
         return process
 
-    def control(self) -> None:
+    def control(self, **switches: str) -> None:
         """Start the controller and the hosts' coordinators; wait until all have joined."""
         (self.folder / "topology.toml").write_text(TOPOLOGY)
         topology = load_topology(self.folder / "topology.toml")
         file = loop_file(self.folder, topology, listen="0.0.0.0:7400", silence="20s", drop="60s")
         self.run("ctl", str(program("xco-controller")), str(file), "--with-parent")
         for number, name in enumerate(HOSTS):
-            config = self.config(number, name)
+            config = self.config(number, name, switches.get(name))
             config.plain_file.write_text(plain(config))
             self._stack.enter_context(LocationsFile(config))
             self.run(name, str(program("xco-coordinator")), str(config.plain_file))
         eventually(lambda: self.counter("ctl", "hosts_joined") == len(HOSTS))
 
-    def config(self, number: int, name: str) -> CoordinatorConfig:
-        """Return a coordinator's configuration."""
+    def config(self, number: int, name: str, switch: str | None = None) -> CoordinatorConfig:
+        """Return a coordinator's configuration; `switch` is the control socket of one of zovn."""
         folder = self.folder / name
         folder.mkdir()
         (folder / "key").write_bytes(host_file(derive(MASTER, number)))
@@ -154,6 +154,7 @@ class Site:
                 "runtime_dir": str(folder),
                 "classifier": "bpf",
                 "locations": str(folder / "locations"),
+                "switch": switch,
             }
         )
 
@@ -204,8 +205,8 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 
 @contextlib.contextmanager
-def site(folder: Path) -> Iterator[Site]:
-    """Yield a site with its controller and coordinators."""
+def site(folder: Path, **switches: str) -> Iterator[Site]:
+    """Yield a site with its controller and coordinators; hosts have switches of zovn by name."""
     with Site("xcopl", folder) as made:
-        made.control()
+        made.control(**switches)
         yield made

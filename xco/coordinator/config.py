@@ -46,10 +46,12 @@ _FORM: Final = Format(
         "fallback": '"safe", "open" or "hygenicc"',
         "admission": "a share of marked packets above 0 and at most 1, such as 0.8",
         "pace": "a share of what is granted, above 0.5 and at most 1",
+        "switch": "a path from / on without spaces, of at most 107 characters",
         "locations": "a path from / on without spaces, of at most 107 characters",
     }
 )
 
+PlainPath = Annotated[str, msgspec.Meta(pattern=r"^/[^\s]*\Z", max_length=107)]
 Share = Annotated[float, msgspec.Meta(gt=0, le=0.5)]
 
 
@@ -118,7 +120,9 @@ class CoordinatorTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     """The guard kills a loop that makes no progress for this long."""
     priority: Annotated[int, msgspec.Meta(ge=0, le=98)] = 50
     """SCHED_FIFO priority; 0: ordinary scheduling."""
-    locations: Annotated[str, msgspec.Meta(pattern=r"^/[^\s]*\Z", max_length=107)] | None = None
+    switch: PlainPath | None = None
+    """Control socket of zovn's switch, whose stations are behind this host; none by default."""
+    locations: PlainPath | None = None
     """File for zovn's wires, that says at which host each MAC address is; none by default."""
     metrics: str | None = None
     """Address and port of the Prometheus metrics, such as "127.0.0.1:9169"; none by default."""
@@ -224,6 +228,7 @@ def _numbers(table: CoordinatorTable, file: str) -> CoordinatorConfig:
         raise ConfigError(file, f"{_TABLE}.gates", problem, fix)
     _check_fallback(table, topology, file)
     _check_vms(table, loaded.vms, file)
+    _check_map(table, file)
     _check_locations(table, topology, host, file)
     rate = topology.host_rate_bps(host)
     timing = Timing(
@@ -304,8 +309,28 @@ def _check_admission(table: CoordinatorTable, file: str) -> None:
         raise ConfigError(file, where, problem, fix)
 
 
+def _check_map(table: CoordinatorTable, file: str) -> None:
+    """Check that there is a map for what is told of stations, and asked of it.
+
+    Raises:
+        ConfigError: names the key and its fix.
+    """
+    for key in ("locations", "switch"):
+        where = f"{_TABLE}.{key}"
+        if getattr(table, key) is None:
+            continue
+        if not table.controllers:
+            problem = "a controller distributes locations, and there is none"
+            fix = f"write {_TABLE}.controllers, or leave {where} out"
+            raise ConfigError(file, where, problem, fix)
+        if table.classifier == "u32":
+            problem = f'needs a BPF program, and {_TABLE}.classifier is "u32"'
+            fix = f'write {_TABLE}.classifier = "bpf", or leave {where} out'
+            raise ConfigError(file, where, problem, fix)
+
+
 def _check_locations(table: CoordinatorTable, topology: Topology, host: int, file: str) -> None:
-    """Check that locations can be known, and be read by zovn.
+    """Check that zovn can send to all hosts.
 
     Raises:
         ConfigError: names the key and its fix.
@@ -314,13 +339,6 @@ def _check_locations(table: CoordinatorTable, topology: Topology, host: int, fil
         return
     where, known = f"{_TABLE}.locations", addresses(topology, host)
     nowhere = [topology.hosts[number].name for number, address in known.items() if not address]
-    if not table.controllers:
-        fix = f"write {_TABLE}.controllers, or leave {where} out"
-        raise ConfigError(file, where, "a controller distributes them, and there is none", fix)
-    if table.classifier == "u32":
-        problem = f'needs a BPF program, and {_TABLE}.classifier is "u32"'
-        fix = f'write {_TABLE}.classifier = "bpf", or leave {where} out'
-        raise ConfigError(file, where, problem, fix)
     if len(known) > MOST_HOSTS:
         problem = f"zovn sends to {MOST_HOSTS} other hosts, and {table.topology} has {len(known)}"
         raise ConfigError(file, where, problem, f"leave {where} out")
@@ -395,9 +413,15 @@ def _lines(config: CoordinatorConfig) -> Iterator[str]:
             yield from (f"address {address} {index}" for address in host.addresses)
     if config.vms:
         yield f"vms_file {config.vms_file}"
-    if table.locations is not None:
-        yield f"places_file {config.places_file}"
+    yield from _of_the_map(config)
     yield from map(vm_line, config.vms)
+
+
+def _of_the_map(config: CoordinatorConfig) -> Iterator[str]:
+    if config.table.locations is not None:
+        yield f"places_file {config.places_file}"
+    if config.table.switch is not None:
+        yield f"switch {config.table.switch}"
 
 
 def vm_line(vm: Vm) -> str:

@@ -70,6 +70,8 @@ class StationReport(msgspec.Struct, frozen=True, kw_only=True):
     vlan: int
     """0: of frames without a tag on a trunk that has no VLAN for them."""
     port: str
+    kind: str
+    """Of the port: stations behind a wire are at other hosts."""
     static: bool
 
 

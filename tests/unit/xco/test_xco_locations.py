@@ -69,6 +69,8 @@ def test_the_loop_is_told_to_publish_only_if_someone_reads_it(tmp_path: Path) ->
     table = settings(tmp_path)
     assert f"places_file {tmp_path}/coordinator-eth0.places\n" in plain(checked(table))
     assert "places_file" not in plain(checked(table | {"locations": None}))
+    assert "switch" not in plain(checked(table))
+    assert "switch /run/z.sock\n" in plain(checked(table | {"switch": "/run/z.sock"}))
 
 
 def test_the_first_file_has_the_hosts_until_all_stations_are_known(
@@ -175,14 +177,16 @@ def test_an_error_that_is_not_expected_ends_nothing(
         ({"classifier": "u32"}, 'needs a BPF program, and coordinator.classifier is "u32"'),
         (
             {"controllers": [], "fallback": "hygenicc", "marks": "hide"},
-            "a controller distributes them",
+            "a controller distributes locations",
         ),
+        ({"locations": None, "switch": "zovn.sock"}, "a path from / on"),
+        ({"locations": None, "switch": "/run/z", "classifier": "u32"}, "needs a BPF program"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(
     tmp_path: Path, change: dict[str, object], problem: str
 ) -> None:
-    with pytest.raises(ConfigError, match=r"coordinator\.locations") as refused:
+    with pytest.raises(ConfigError, match=r"coordinator\.(locations|switch)") as refused:
         checked(settings(tmp_path) | change)
     assert problem in str(refused.value)
 

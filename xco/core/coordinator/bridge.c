@@ -16,6 +16,7 @@
 
 #include "coordinator/background.h"
 #include "coordinator/map.h"
+#include "coordinator/stations.h"
 #include "qdisc/answer.h"
 
 #define HERE_ROOM 1024u
@@ -84,7 +85,8 @@ static void take_entry(struct xco_coordinator *c, const struct nlmsghdr *header)
     if (master != bridge->index) {
         return;
     }
-    const bool here = header->nlmsg_type == RTM_NEWNEIGH && (!uplink || permanent);
+    const bool here = (header->nlmsg_type == RTM_NEWNEIGH && (!uplink || permanent)) ||
+                      xco_stations_have(c, &place);
     if (here) {
         xco_place_log_set(&bridge->seen, &place, c->core.config.host);
     }
@@ -94,7 +96,9 @@ static void take_entry(struct xco_coordinator *c, const struct nlmsghdr *header)
 }
 
 static void forget(void *context, const struct xco_place *place) {
-    xco_map_here(context, place, false);
+    if (!xco_stations_have(context, place)) {
+        xco_map_here(context, place, false);
+    }
 }
 
 static void take_all(struct xco_coordinator *c, const void *told, unsigned length) {

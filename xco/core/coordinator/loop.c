@@ -29,6 +29,7 @@
 #include "coordinator/newcomers.h"
 #include "coordinator/places.h"
 #include "coordinator/queues.h"
+#include "coordinator/stations.h"
 #include "coordinator/statistics.h"
 #include "coordinator/vms.h"
 #include "common/exit.h"
@@ -174,6 +175,8 @@ static void work(struct xco_coordinator *c, int64_t now_ns) {
         xco_coordinator_publish(c, now_ns);
     } else if (c->places.stand && now_ns >= c->bridge.look_ns) {
         xco_bridge_work(c, now_ns);
+    } else if (c->places.stand && now_ns >= c->stations.look_ns) {
+        xco_stations_work(c, now_ns);
     } else if (c->places.stand && now_ns >= c->map.sweep_ns) {
         xco_map_sweep(c);
     } else if (c->present && now_ns >= c->vms.work_ns) {
@@ -220,6 +223,7 @@ static struct xco_alarm next_turn(const struct xco_coordinator *c, int64_t now_n
     int64_t chores = least(c->publish_ns, now_ns + (int64_t)c->config.hang_ns / 4);
     if (c->places.stand) {
         chores = least(chores, least(c->bridge.look_ns, c->map.sweep_ns));
+        chores = least(chores, c->stations.look_ns);
     }
     if (c->present) {
         chores = least(chores, least(c->scan_ns, least(c->sweep_ns, c->vms.work_ns)));
@@ -353,6 +357,7 @@ int xco_loop_run(struct xco_coordinator *c, int parent) {
     }
     error = error == 0 && c->places.stand ? xco_bridge_open(c) : error;
     error = error == 0 && c->places.stand ? xco_map_open(c) : error;
+    error = error == 0 && c->places.stand ? xco_stations_open(c) : error;
     error = error == 0 ? give_up_privileges() : error;
     error = error == 0 ? xco_epoch_store_start(&c->store, c->config.epoch_file) : error;
     error = error == 0 ? xco_queues_make(c, now_ns) : error;

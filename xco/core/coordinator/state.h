@@ -114,6 +114,19 @@ struct xco_bridge {
     struct xco_place_log seen; // since the request
 };
 
+// The switch of zovn on this host.
+struct xco_stations {
+    int socket;       // to its control socket; -1: it is not being read
+    uint32_t place;   // of its table, from which the present answer comes
+    uint32_t next;    // where to go on after it; 0: it is the last one
+    bool told;        // that it cannot be read
+    size_t filled;    // bytes of the answer that are not taken yet
+    char text[1024];
+    int64_t look_ns, began_ns;
+    struct xco_place_log here; // its addresses
+    struct xco_place_log seen; // since the reading began
+};
+
 // Shared by the loop with its guard.
 struct xco_shared {
     uint64_t turns; // of the loop
@@ -131,6 +144,7 @@ struct xco_coordinator {
     struct xco_hygenicc hygenicc;
     struct xco_map_state map;
     struct xco_bridge bridge;
+    struct xco_stations stations;
     struct xco_gate gate;
     struct xco_origin origin; // of the controller's messages
     struct xco_counts counts;
