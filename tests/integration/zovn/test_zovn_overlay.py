@@ -38,7 +38,7 @@ def request(
     hosts: int = 2,
     workers: int = WORKERS,
 ) -> Request:
-    return Request(mode, hosts, workers, 100_000_000, 20e-6, queue, background)
+    return Request(mode, hosts, workers, 100_000_000, 20e-6, queue, queue, background)
 
 
 def complete(overlay: Overlay, queries: int = QUERIES) -> int:
