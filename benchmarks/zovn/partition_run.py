@@ -1,8 +1,10 @@
 """Runs partition-aggregate: all ways of a request side by side, which take turns."""
 
+import errno
+import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -17,6 +19,8 @@ from lab.traffic import roles
 from lab.traffic.partition import BACKGROUND_PORT, Tiers, aggregate, send_background
 
 POLL_S: Final = 0.1
+LOCK: Final = "\0zovn-partition-aggregate"
+"""An abstract address (unix(7)), which the kernel frees when its process ends."""
 PROBES_WITH_RACK: Final = 3
 """The kernel's default."""
 
@@ -127,6 +131,27 @@ def measure(
     return [each for each in found if each is not None]
 
 
+@contextmanager
+def alone(say: Callable[[str], None]) -> Iterator[None]:
+    """Hold the names of the networks: a second process would remove those of the first."""
+    with socket.socket(socket.AF_UNIX) as lock:
+        if not _bound(lock):
+            say("waiting: another process measures partition-aggregate on this machine")
+            while not _bound(lock):
+                time.sleep(POLL_S)
+        yield
+
+
+def _bound(lock: socket.socket) -> bool:
+    try:
+        lock.bind(LOCK)
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        return False
+    return True
+
+
 def _turns(workers: int, queue: int, plan: Plan) -> Iterator[tuple[Setting, int]]:
     for turn, case, way in product(range(plan.rounds), plan.cases, plan.ways):
         yield Setting(way, queue, workers, plan.load.tiers, *case), turn
@@ -143,7 +168,7 @@ def _measure(
     first, load = wanted[0][0], plan.load
     hosts = first.workers + (load.middles if load.tiers == 3 else 0)
     known: dict[str, Any] = asdict(load)
-    with ExitStack() as stack:
+    with alone(say), ExitStack() as stack:
         say(f"{first.workers} workers, queue {first.queue}: starting {', '.join(plan.ways)}")
         ways = {
             way: start(

@@ -2,11 +2,14 @@
 
 import argparse
 import json
+import os
+import threading
 import tomllib
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path
+from queue import Queue
 
 import pytest
 
@@ -23,7 +26,7 @@ from benchmarks.zovn.partition_points import (
     points,
     table,
 )
-from benchmarks.zovn.partition_run import Load, Plan, measure
+from benchmarks.zovn.partition_run import Load, Plan, alone, measure
 from benchmarks.zovn.partition_switch import settings_of
 from lab.errors import BadRequestError
 from lab.fabric.plan import FabricPlan, incast
@@ -160,6 +163,26 @@ def test_what_is_recorded_is_not_measured_again() -> None:
         (100, 1),
         (200, 1),
     ]
+
+
+def test_a_second_measurement_waits_for_the_end_of_the_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("benchmarks.zovn.partition_run.LOCK", f"\0zovn-test-{os.getpid()}")
+    said: Queue[str] = Queue()
+    order: list[str] = []
+
+    def second() -> None:
+        with alone(said.put):
+            order.append("second")
+
+    with alone(pytest.fail):
+        waiting = threading.Thread(target=second)
+        waiting.start()
+        assert "waiting" in said.get(timeout=60)
+        order.append("first")
+    waiting.join()
+    assert order == ["first", "second"]
 
 
 def shown(lossless_ms: int) -> Iterator[Round]:
