@@ -131,6 +131,7 @@ def measure_all(
             line_bps=options.line,
             delay_s=options.delay_us / 1e6,
             queue=options.queue,
+            star_queue=options.star_queue,
             background=background,
         )
         for size, measured in one(request, options).items():
@@ -188,7 +189,8 @@ def arguments() -> argparse.Namespace:
     add("--hosts", type=int, choices=range(2, 5), default=4)
     add("--workers", type=int, default=32, help="on all hosts in turn")
     add("--sizes", type=sizes_of, default=[12_000], help="of an answer: 2KB,1MB")
-    add("--queue", type=int, default=64, help="full frames that a lossy queue holds")
+    add("--queue", type=int, default=64, help="full frames that a lossy switch's queue holds")
+    add("--star-queue", type=int, default=64, help="the same of the star; or before it pauses")
     add("--line", default="200Mbps", help="rate of the lines")
     add("--delay-us", type=int, default=20, help="of a line, one way")
     add("--queries", type=int, default=1000, help="for each row")

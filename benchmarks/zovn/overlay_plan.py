@@ -52,13 +52,10 @@ class Request:
     line_bps: int
     delay_s: float
     queue: int
-    """Full frames that a lossy queue holds; a lossless class has as much room in the star."""
+    """Full frames that a queue of a lossy virtual network holds."""
+    star_queue: int
+    """Full frames for a class of a port in the star: of an output that drops, or of an input."""
     background: Background
-
-    @property
-    def room_bytes(self) -> int:
-        """Room of one class of a port."""
-        return self.queue * FRAME_BYTES
 
     @property
     def reaction_s(self) -> float:
@@ -130,9 +127,9 @@ def containers(request: Request) -> Containers:
 def buffers(request: Request) -> Buffers:
     """Return the buffers of the physical switch: equal room, as queues or with headroom."""
     if not MODES[request.mode].physical:
-        return Buffers(request.room_bytes)
+        return Buffers(request.star_queue * FRAME_BYTES)
     late = wire_headroom(request)
-    return lossless(request.room_bytes + late, late, request.classes)
+    return lossless(request.star_queue * FRAME_BYTES + late, late, request.classes)
 
 
 def wire_headroom(request: Request) -> int:
@@ -166,7 +163,7 @@ def locations(request: Request, hosts: Sequence[StarHost]) -> str:
 
 def _classes(request: Request) -> list[str]:
     """Return the classes: strict for queries; with limits where the virtual network drops."""
-    limit = 0 if MODES[request.mode].virtual else request.room_bytes
+    limit = 0 if MODES[request.mode].virtual else request.queue * FRAME_BYTES
     weights = {FOREGROUND_CLASS: 0, BACKGROUND_CLASS: 1}
     return [
         line

@@ -12,6 +12,7 @@ from benchmarks.zovn.overlay_plan import (
     BACKGROUND_CLASS,
     BACKGROUNDS,
     FOREGROUND_CLASS,
+    FRAME_BYTES,
     MODES,
     Request,
     buffers,
@@ -33,6 +34,7 @@ def request(mode: str = "ZZ", **changes: Any) -> Request:
         "line_bps": 200_000_000,
         "delay_s": 20e-6,
         "queue": 64,
+        "star_queue": 16,
         "background": "none",
     }
     return Request(mode=mode, **given | changes)
@@ -66,14 +68,19 @@ def test_background_has_a_container_on_each_host(background: str) -> None:
 def test_the_letters_are_the_virtual_and_the_physical_network(mode: str) -> None:
     plan = request(mode, background="own")
     limits = {table["limit_bytes"] for table in tables(plan)["classes"].values()}
-    assert limits == {0 if mode[0] == "Z" else plan.room_bytes}
+    assert limits == {0 if mode[0] == "Z" else 64 * FRAME_BYTES}
     star = buffers(plan)
     assert set(star.lossless) == ({5, 0} if mode[1] == "Z" else set())
 
 
 def test_both_kinds_of_stars_have_equal_room_for_what_waits() -> None:
     lossy, lossless = buffers(request("ZL")), buffers(request("ZZ"))
-    assert lossy.bytes == lossless.xoff_bytes == lossless.bytes - wire_headroom(request())
+    assert (
+        lossy.bytes
+        == 16 * FRAME_BYTES
+        == lossless.xoff_bytes
+        == lossless.bytes - wire_headroom(request())
+    )
 
 
 def test_a_switch_has_its_containers_and_a_wire() -> None:
@@ -112,6 +119,7 @@ def test_modes_take_turns_and_rounds_add_up() -> None:
         line=10**6,
         delay_us=1,
         queue=8,
+        star_queue=8,
     )
     rows = measure_all(options, one)
     assert asked[:5] == [*((mode, "own") for mode in MODES), ("LL", "none")]
