@@ -100,16 +100,15 @@ static void note(struct zovn_wire_kind *wire, const char *what, const char *prob
     snprintf(wire->problem, sizeof wire->problem, "%s", now);
 }
 
-/* A map is replaced while the switch forwards: it is read by the thread that uses it. */
+/* A map is read while the switch forwards: its thread only begins to use it. */
 struct relocation {
     struct zovn_wire_kind *wire;
-    bool done;
+    struct zovn_locations *locations; /* afterwards those that were used before */
 };
 
-static void locate(void *context) {
+static void relocate(void *context) {
     struct relocation *relocation = context;
-    struct zovn_wire_kind *wire = relocation->wire;
-    relocation->done = zovn_wire_port_locate(wire->port, path_of(wire), refusal);
+    relocation->locations = zovn_wire_port_relocate(relocation->wire->port, relocation->locations);
 }
 
 static bool map_changed(struct zovn_wire_kind *wire) {
@@ -126,8 +125,12 @@ static void look_at_map(struct zovn_wire_kind *wire) {
     struct relocation relocation = {.wire = wire};
     if (!map_changed(wire))
         return;
-    zovn_forwarder_call(wire->line.forwarder, locate, &relocation);
-    note(wire, "the map of stations stays as it was", relocation.done ? NULL : refusal);
+    relocation.locations = zovn_locations_load(path_of(wire), refusal);
+    note(wire, "the map of stations stays as it was", relocation.locations ? NULL : refusal);
+    if (!relocation.locations)
+        return;
+    zovn_forwarder_call(wire->line.forwarder, relocate, &relocation);
+    zovn_locations_free(relocation.locations);
 }
 
 void zovn_wire_kind_tick(struct zovn_wire_kind *wire) {

@@ -104,8 +104,14 @@ bool zovn_wire_port_locate(struct zovn_port *port, const char *path, char *probl
     struct zovn_locations *locations = zovn_locations_load(path, problem);
     if (!locations)
         return false;
-    zovn_locations_free(of(port)->locations);
+    zovn_locations_free(zovn_wire_port_relocate(port, locations));
+    return true;
+}
+
+struct zovn_locations *zovn_wire_port_relocate(struct zovn_port *port,
+                                               struct zovn_locations *locations) {
+    struct zovn_locations *before = of(port)->locations;
     of(port)->locations = locations;
     zovn_neighbours_set(&of(port)->neighbours, locations);
-    return true;
+    return before;
 }

@@ -8,6 +8,7 @@
 #define ZOVN_WIRE_WIRE_PORT_H
 
 #include "ports/port.h"
+#include "wire/locations.h"
 
 #pragma GCC visibility push(default)
 
@@ -39,6 +40,10 @@ bool zovn_wire_port_gone(const struct zovn_port *port);
 
 /* Read the map again; return false with the reason in `problem`: the old one then stays. */
 bool zovn_wire_port_locate(struct zovn_port *port, const char *path, char *problem);
+
+/* Use another map, which is the port's from then on; return the old one, which is the caller's. */
+struct zovn_locations *zovn_wire_port_relocate(struct zovn_port *port,
+                                               struct zovn_locations *locations);
 
 #pragma GCC visibility pop
 #endif
