@@ -205,8 +205,11 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 
 @contextlib.contextmanager
-def site(folder: Path, **switches: str) -> Iterator[Site]:
-    """Yield a site with its controller and coordinators; hosts have switches of zovn by name."""
-    with Site("xcopl", folder) as made:
+def site(folder: Path, prefix: str = "xcopl", **switches: str) -> Iterator[Site]:
+    """Yield a site with its controller and coordinators; hosts have switches of zovn by name.
+
+    Tests that run at the same time have a prefix each.
+    """
+    with Site(prefix, folder) as made:
         made.control(**switches)
         yield made
