@@ -201,7 +201,7 @@ def _limit(curve: Curve, offered: float | None) -> Limit | None:
 
 def _check_caps(means: Sequence[VisitMean]) -> None:
     """Reject too few caps, and caps that forward nothing."""
-    steady = [one for one in means if one.phase == "steady"]
+    steady = [one for one in means if one.phase == "steady" and one.cap is not None]
     if len({one.cap for one in steady}) < LEAST_CAPS:
         raise UnfitError(
             "points",

@@ -84,7 +84,9 @@ def test_workers_answer_with_other_congestion_control(stack: ExitStack) -> None:
 
 def test_an_interrupted_benchmark_leaves_nothing_behind() -> None:
     words = ["--workers", "2", "--queue", "64", "--sizes", "2KB", "--queries", "1000000"]
-    command = [sys.executable, "-m", "benchmarks.zovn.partition_aggregate", *words]
+    # What runs the tests may ignore SIGINT, and so would the benchmark.
+    command = ["env", "--default-signal=INT", sys.executable, "-m"]
+    command += ["benchmarks.zovn.partition_aggregate", *words]
     with subprocess.Popen(
         [*command, "--ways", "zovn"], stderr=subprocess.PIPE, text=True, env=environment()
     ) as process:

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from concave_loop import Case, cases
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support.damage import damaged
 
@@ -125,7 +125,11 @@ def later(samples: list[Sample], than: Sample) -> list[Sample]:
     ]
 
 
+UNCAPPED = Sample(at=0.0, cap=None, throughput_pps=5e7, phase="steady", visit=0)
+
+
 @given(cases(), st.floats(0.0, 0.5), st.lists(SAMPLES, max_size=2))
+@example(Case(ThroughputCurve(((1 / 3, 5000.0), (1.0, 5000.0)), None), 15.0), 0.0, [UNCAPPED])
 def test_a_sweep_with_unrelated_samples_in_it_is_fitted_or_refused(
     case: Case, lag: float, unrelated: list[Sample]
 ) -> None:
