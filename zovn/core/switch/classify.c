@@ -71,6 +71,7 @@ static enum zovn_reason find(struct zovn_switch *vswitch, struct zovn_member *me
     enum zovn_frame_result result = member->port->calls->frame(member->port, head, frame);
     if (result != ZOVN_FRAME_OK)
         return result == ZOVN_FRAME_MALFORMED ? ZOVN_MALFORMED : ZOVN_TOO_LONG;
+    member->slots[head].whole = zovn_frame_whole(frame);
     return zovn_facts_find(facts, frame, member->port->sends, &member->settings,
                            &vswitch->settings);
 }
