@@ -247,17 +247,18 @@ def test_a_hostile_header_is_refused_or_harms_its_own_frame_only(
 
 
 def test_a_frame_that_changes_while_it_is_cut_is_dropped() -> None:
-    """The descriptor is short when the switch comes back to it for the second segment."""
+    """A descriptor is short when the switch comes back to it for the second segment."""
     sender, receiver = Guest(offloads=ALL), Guest()
     switch = Switch()
     for port, guest in enumerate((sender, receiver)):
         switch.add(guest.handle or 0)
         switch.fix(port, 1, address(port))
     packet = Packet(BYTES[:3000], header=address(1) + address(0))
-    sender.send(packet.unfinished(), offload=RawOffload(*vars(packet.offload(1000)).values()))
+    offload = RawOffload(*vars(packet.offload(1000)).values())
+    sender.send(packet.unfinished(), [100], offload=offload)
     receiver.post((2000,))
     switch.step()
-    sender.transmit.describe(0, sender.place(0), 100, 0, 0)
+    sender.transmit.describe(1, sender.place(0) + 100, 100, 0, 0)
     receiver.post((2000,))
     switch.step()
     assert [data for _, data in receiver.received()] == finished(packet, 1000)[:1]

@@ -1,7 +1,7 @@
 """Split virtqueues of guests: well driven, badly driven, and changed while frames wait."""
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 from zovn_guest import BASE, INDIRECT, NEXT, REGION, SECOND, WRITE, Guest
@@ -462,10 +462,10 @@ def test_a_frame_that_all_buffers_do_not_hold_is_dropped_as_too_long() -> None:
 # --- what changes while a frame waits
 
 
-def waiting(guest: Guest, pair: Pair) -> None:
+def waiting(guest: Guest, pair: Pair, pieces: Sequence[int] = ()) -> None:
     """Let a frame of the guest wait for room, behind one that is there."""
     for number in (1, 2):
-        guest.send(pair.to_peer(number))
+        guest.send(pair.to_peer(number), pieces)
     pair.step()
     assert pair.switch.counters(0).held == 1
 
@@ -473,8 +473,8 @@ def waiting(guest: Guest, pair: Pair) -> None:
 def test_a_frame_that_changes_its_length_is_dropped() -> None:
     guest = Guest()
     pair = Pair(guest, received=1)
-    waiting(guest, pair)
-    guest.transmit.describe(1, guest.place(1), 40, 0, 0)
+    waiting(guest, pair, [40])
+    guest.transmit.describe(3, guest.place(2) + 40, 20, 0, 0)
     pair.peer.receive_all()
     pair.step()
     assert pair.drops() == {"malformed": 1}
@@ -483,12 +483,24 @@ def test_a_frame_that_changes_its_length_is_dropped() -> None:
 def test_a_chain_that_becomes_malformed_is_dropped() -> None:
     guest = Guest()
     pair = Pair(guest, received=1)
-    waiting(guest, pair)
-    guest.transmit.describe(1, guest.place(1), 76, NEXT, 1)
+    waiting(guest, pair, [40])
+    guest.transmit.describe(3, guest.place(2) + 40, 36, NEXT, 3)
     pair.peer.receive_all()
     pair.step()
     assert pair.drops() == {"malformed": 1}
-    assert [head for head, _ in guest.transmit.returned()] == [0, 1]
+    assert [head for head, _ in guest.transmit.returned()] == [0, 2]
+
+
+@pytest.mark.parametrize(("length", "flags"), [(40, 0), (76, NEXT), (0, WRITE)])
+def test_a_frame_in_one_piece_is_found_once(length: int, flags: int) -> None:
+    guest = Guest()
+    pair = Pair(guest, received=1)
+    waiting(guest, pair)
+    guest.transmit.describe(1, guest.place(1), length, flags, 1)
+    pair.peer.receive_all()
+    pair.step()
+    assert pair.peer.receive_all() == [pair.to_peer(2)]
+    assert pair.drops() == {}
 
 
 def test_the_header_that_was_classified_is_the_one_that_is_delivered() -> None:

@@ -35,7 +35,8 @@ struct zovn_port;
 struct zovn_port_calls {
     /* Report up to `most` new heads, each once and in order. The frames stay where they are. */
     uint32_t (*peek)(struct zovn_port *port, uint16_t *heads, uint32_t most);
-    /* Find a frame's bytes. They may change at any time, and so may what is found the next time. */
+    /* Find a frame's bytes. They stay where they are until it is completed, but may change at any
+     * time, and so may what is found the next time of a frame in several pieces. */
     enum zovn_frame_result (*frame)(struct zovn_port *port, uint16_t head,
                                     struct zovn_frame *frame);
     /* Copy a frame to the peer; `frame->class` is its class. A frame that can never fit is too long;

@@ -5,7 +5,8 @@
 #include "ports/ring_parts.h"
 #include "rings/chain.h"
 
-enum { MOST_BUFFERS = ZOVN_MOST_SEGMENTS, COUNT_AT = 10 };
+enum { MOST_BUFFERS = ZOVN_MOST_SEGMENTS, COUNT_AT = 10, HEADER_BYTES = 12 };
+enum { AHEAD = 4 }; /* buffers: enough frames to load one meanwhile */
 
 /* Receive buffers that are looked at, but not taken. */
 struct gathered {
@@ -93,20 +94,72 @@ static uint32_t pair_for(const struct zovn_ring_port *guest, const struct zovn_f
     return guest->count == 1 ? 0 : zovn_flow_queue(frame, guest->count);
 }
 
+/* Begin to load a buffer of a later frame, and the descriptor of one after that. What is read here is
+ * of no consequence, and an address that is wrong does no harm. */
+static void prefetch(const struct zovn_split_ring *ring) {
+    uint16_t mask = (uint16_t)(ring->size - 1);
+    const uint16_t *entries = ring->avail->ring;
+    uint16_t next = ZOVN_READ(entries[(ring->next_avail + AHEAD) & mask]) & mask;
+    uint16_t later = ZOVN_READ(entries[(ring->next_avail + 2 * AHEAD) & mask]) & mask;
+    __builtin_prefetch(&ring->descriptors[later]);
+    uint64_t address = ZOVN_READ(ring->descriptors[next].address);
+    const uint8_t *bytes = zovn_memory_at(ring->memory, address, 1);
+    if (bytes) {
+        __builtin_prefetch(bytes, 1);
+        __builtin_prefetch(bytes + 64, 1);
+    }
+}
+
+/* At most 64 buffers; without merging 1, too (5.1.6.4.1). */
+static void write_header(uint8_t *to, const struct zovn_frame *frame, uint32_t buffers) {
+    memcpy(to, &frame->offload, sizeof frame->offload);
+    to[COUNT_AT] = (uint8_t)buffers;
+    to[COUNT_AT + 1] = 0;
+}
+
+static void copy_to_one(uint8_t *to, const struct zovn_frame *frame) {
+    for (uint32_t i = frame->first; i < frame->end; i++) {
+        memcpy(to, frame->segments[i].bytes, frame->segments[i].length);
+        to += frame->segments[i].length;
+    }
+}
+
+/* What is usual, without lists: the next buffer is one piece of memory with room for all. Return false
+ * if it is not: then nothing has changed. */
+static bool put_into_one(struct zovn_ring_port *guest, struct zovn_split_ring *ring,
+                         const struct zovn_frame *frame) {
+    uint32_t needed = guest->header_bytes + frame->length;
+    int32_t head = zovn_split_ring_available(ring) ? zovn_split_ring_head(ring, 0) : -1;
+    struct zovn_segment buffer;
+    if (head < 0 || !zovn_chain_one(ring, (uint16_t)head, &buffer) || buffer.length < needed)
+        return false;
+    prefetch(ring);
+    uint8_t header[HEADER_BYTES];
+    write_header(header, frame, 1);
+    memcpy(buffer.bytes, header, guest->header_bytes);
+    copy_to_one(buffer.bytes + guest->header_bytes, frame);
+    zovn_memory_written(ring->memory, buffer.bytes, needed);
+    zovn_split_ring_complete(ring, (uint16_t)head, needed);
+    ring->next_avail++;
+    return true;
+}
+
 enum zovn_put_result zovn_ring_put(struct zovn_port *port, struct zovn_frame *frame) {
     struct zovn_ring_port *guest = (struct zovn_ring_port *)port;
     struct gathered to;
     uint32_t pair = pair_for(guest, frame);
     struct zovn_split_ring *ring = &guest->pairs[pair].rings.receive;
+    if (put_into_one(guest, ring, frame)) {
+        zovn_ring_note(port, ring);
+        return ZOVN_PUT_DONE;
+    }
     enum outcome outcome = gather_good(guest, ring, &to, guest->header_bytes + frame->length);
     zovn_ring_note(port, ring);
     guest->refuse = outcome == NO_ROOM ? pair : guest->refuse;
     if (outcome != GATHERED)
         return outcome == NEVER ? ZOVN_PUT_TOO_LONG : ZOVN_PUT_NO_ROOM;
-    uint8_t header[12];
-    memcpy(header, &frame->offload, sizeof frame->offload);
-    header[COUNT_AT] = (uint8_t)to.buffers; /* at most 64; without merging 1, too (5.1.6.4.1) */
-    header[COUNT_AT + 1] = 0;
+    uint8_t header[HEADER_BYTES];
+    write_header(header, frame, to.buffers);
     zovn_frame_prepend(frame, header, guest->header_bytes);
     zovn_frame_copy(frame, to.segments);
     log_copied(ring->memory, &to, frame->length);

@@ -43,7 +43,7 @@ void zovn_frame_keep(struct zovn_frame *frame, uint32_t length) {
     }
 }
 
-void zovn_frame_peek(const struct zovn_frame *frame, uint8_t *to, uint32_t length) {
+void zovn_frame_peek_parts(const struct zovn_frame *frame, uint8_t *to, uint32_t length) {
     for (uint32_t i = frame->first; length; i++) {
         uint32_t part = least(length, frame->segments[i].length);
         memcpy(to, frame->segments[i].bytes, part);

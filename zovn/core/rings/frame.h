@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 enum {
     ZOVN_MOST_SEGMENTS = 64,
@@ -54,11 +55,26 @@ void zovn_frame_prepend(struct zovn_frame *frame, uint8_t *bytes, uint32_t lengt
 /* Remove the first bytes, at most all. */
 void zovn_frame_trim(struct zovn_frame *frame, uint32_t length);
 
+/* Return the only segment of a frame that has one; else none. */
+static inline struct zovn_segment zovn_frame_whole(const struct zovn_frame *frame) {
+    return frame->end == frame->first + 1 ? frame->segments[frame->first]
+                                          : (struct zovn_segment){0};
+}
+
 /* Remove all but the first bytes. */
 void zovn_frame_keep(struct zovn_frame *frame, uint32_t length);
 
+/* The same, of a frame whose first segment may be shorter. */
+void zovn_frame_peek_parts(const struct zovn_frame *frame, uint8_t *to, uint32_t length);
+
 /* Copy the first bytes, at most all of them; the frame keeps them. */
-void zovn_frame_peek(const struct zovn_frame *frame, uint8_t *to, uint32_t length);
+static inline void zovn_frame_peek(const struct zovn_frame *frame, uint8_t *to, uint32_t length) {
+    const struct zovn_segment *first = &frame->segments[frame->first];
+    if (frame->first < frame->end && length <= first->length)
+        memcpy(to, first->bytes, length);
+    else
+        zovn_frame_peek_parts(frame, to, length);
+}
 
 /* Copy all bytes into segments that have room for them. */
 void zovn_frame_copy(const struct zovn_frame *frame, const struct zovn_segment *to);

@@ -1,16 +1,19 @@
 /* A hash table with chains; entries come from a pool that has enough for each port's limit. */
 #include "switch/addresses.h"
 
+#include <arpa/inet.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define NONE UINT32_MAX
 enum { SWEPT_AT_ONCE = 16 };
 
 static uint64_t key_of(uint16_t vlan, const uint8_t *address) {
-    uint64_t key = vlan;
-    for (int i = 0; i < 6; i++)
-        key = key << 8 | address[i];
-    return key;
+    uint32_t high;
+    uint16_t low;
+    memcpy(&high, address, sizeof high);
+    memcpy(&low, address + sizeof high, sizeof low);
+    return (uint64_t)vlan << 48 | (uint64_t)ntohl(high) << 16 | ntohs(low);
 }
 
 /* The finalizer of MurmurHash3 on a secret: who does not know it cannot make chains long. */

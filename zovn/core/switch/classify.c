@@ -29,26 +29,31 @@ static enum zovn_reason queue_one(struct zovn_switch *vswitch, uint32_t source, 
     return reason;
 }
 
-/* Where a frame goes: to the port behind which its address is known, or to all of its VLAN. */
-static struct zovn_set targets_of(const struct zovn_switch *vswitch, uint32_t source,
-                                  const struct zovn_facts *facts) {
-    int32_t known = -1;
-    if (!(facts->header[0] & 1))
-        known =
-            zovn_addresses_find(&vswitch->addresses, facts->vlan, facts->header, vswitch->now_ns);
-    if (known < 0)
-        return zovn_targets(vswitch, source, facts->vlan);
-    struct zovn_set one = {0};
-    if (zovn_is_target(vswitch, source, (uint32_t)known, facts->vlan))
-        zovn_set_add(&one, (uint32_t)known);
-    return one;
+/* Return the port behind which a frame's address is known, or -1: it then goes to all of its VLAN. */
+static int32_t known_port(const struct zovn_switch *vswitch, const struct zovn_facts *facts) {
+    if (facts->header[0] & 1)
+        return -1;
+    return zovn_addresses_find(&vswitch->addresses, facts->vlan, facts->header, vswitch->now_ns);
+}
+
+static void send_known(struct zovn_switch *vswitch, uint32_t source, uint16_t head,
+                       uint32_t destination) {
+    struct zovn_member *member = vswitch->members[source];
+    const struct zovn_facts *facts = &member->slots[head].facts;
+    learn(vswitch, source, facts);
+    accept(member, head);
+    enum zovn_reason reason = ZOVN_NO_DESTINATION;
+    if (zovn_is_target(vswitch, source, destination, facts->vlan))
+        reason = queue_one(vswitch, source, head, destination);
+    if (reason != ZOVN_REASONS)
+        zovn_dropped(member, head, reason);
 }
 
 /* Return false for a frame that must stay where it is. */
-static bool forward(struct zovn_switch *vswitch, uint32_t source, uint16_t head,
-                    const struct zovn_frame *frame) {
+static bool send_all(struct zovn_switch *vswitch, uint32_t source, uint16_t head,
+                     const struct zovn_frame *frame) {
     struct zovn_member *member = vswitch->members[source];
-    struct zovn_set targets = targets_of(vswitch, source, &member->slots[head].facts);
+    struct zovn_set targets = zovn_targets(vswitch, source, member->slots[head].facts.vlan);
     bool many = zovn_set_many(&targets);
     if (many && !zovn_may_flood(vswitch, source, head))
         return false;
@@ -64,6 +69,16 @@ static bool forward(struct zovn_switch *vswitch, uint32_t source, uint16_t head,
     return true;
 }
 
+/* Return false for a frame that must stay where it is. */
+static bool forward(struct zovn_switch *vswitch, uint32_t source, uint16_t head,
+                    const struct zovn_frame *frame) {
+    int32_t known = known_port(vswitch, &vswitch->members[source]->slots[head].facts);
+    if (known < 0)
+        return send_all(vswitch, source, head, frame);
+    send_known(vswitch, source, head, (uint32_t)known);
+    return true;
+}
+
 static enum zovn_reason find(struct zovn_switch *vswitch, struct zovn_member *member, uint16_t head,
                              struct zovn_frame *frame) {
     struct zovn_facts *facts = &member->slots[head].facts;
@@ -71,6 +86,7 @@ static enum zovn_reason find(struct zovn_switch *vswitch, struct zovn_member *me
     enum zovn_frame_result result = member->port->calls->frame(member->port, head, frame);
     if (result != ZOVN_FRAME_OK)
         return result == ZOVN_FRAME_MALFORMED ? ZOVN_MALFORMED : ZOVN_TOO_LONG;
+    member->slots[head].whole = zovn_frame_whole(frame);
     return zovn_facts_find(facts, frame, member->port->sends, &member->settings,
                            &vswitch->settings);
 }

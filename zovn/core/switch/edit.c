@@ -72,8 +72,20 @@ static uint8_t *set_tag(uint8_t *head, const struct zovn_facts *facts, bool tag)
     return head;
 }
 
+/* Of most frames nothing changes: they have the header that was classified before the rest. */
+static bool keep(struct zovn_frame *frame, struct zovn_head *room, const struct zovn_facts *facts) {
+    uint32_t length = frame->length < ZOVN_HEADER ? frame->length : ZOVN_HEADER;
+    memcpy(room->bytes, facts->header, ZOVN_HEADER);
+    zovn_frame_trim(frame, length);
+    zovn_frame_prepend(frame, room->bytes, length);
+    return false;
+}
+
 bool zovn_edit(struct zovn_frame *frame, struct zovn_head *room, const struct zovn_facts *facts,
                bool mark, const struct zovn_port_settings *to) {
+    bool tag = to->trunk && facts->vlan != to->vlan;
+    if (!mark && !tag && !facts->tagged)
+        return keep(frame, room, facts);
     uint8_t *head = room->bytes + TAG_BYTES;
     uint32_t length = sizeof room->bytes - TAG_BYTES;
     if (frame->length < length)
@@ -82,7 +94,7 @@ bool zovn_edit(struct zovn_frame *frame, struct zovn_head *room, const struct zo
     memcpy(head, facts->header, length < ZOVN_HEADER ? length : ZOVN_HEADER);
     zovn_frame_trim(frame, length);
     bool marked = mark && mark_packet(head, length, facts);
-    uint8_t *begin = set_tag(head, facts, to->trunk && facts->vlan != to->vlan);
+    uint8_t *begin = set_tag(head, facts, tag);
     int32_t by = (int32_t)(head - begin);
     shift(&frame->offload, by);
     zovn_frame_prepend(frame, begin, (uint32_t)((int32_t)length + by));

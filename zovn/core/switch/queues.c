@@ -129,9 +129,13 @@ void zovn_queue_turn(struct zovn_switch *vswitch, uint32_t destination, uint32_t
     struct zovn_member *member = vswitch->members[destination];
     uint32_t strict = classes & vswitch->strict;
     at->destination = destination;
-    at->class =
-        strict ? 31 - (uint32_t)__builtin_clz(strict) : weighted_turn(vswitch, member, classes);
-    at->source = source_turn(vswitch, member, &member->queues[at->class]);
+    if (strict) {
+        at->class = 31 - (uint32_t)__builtin_clz(strict);
+        at->source = source_turn(vswitch, member, &member->queues[at->class]);
+    } else {
+        at->class = weighted_turn(vswitch, member, classes);
+        at->source = member->queues[at->class].turn;
+    }
 }
 
 void zovn_queue_charge(struct zovn_switch *vswitch, const struct zovn_place *at) {

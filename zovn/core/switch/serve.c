@@ -6,13 +6,19 @@
 #include "switch/outcome.h"
 #include "switch/parking.h"
 
+/* Where a frame lies in one piece. A held frame stays there, whatever its ring says meanwhile. */
+static uint8_t *bytes_of(const struct zovn_member *source, uint32_t reference) {
+    const struct zovn_parked *parked = zovn_parking_of(source, reference);
+    return parked ? parked->bytes : source->slots[reference].whole.bytes;
+}
+
 /* Find a frame again. A sender that changed its length meanwhile does not get it delivered. */
 static bool fetch(const struct zovn_member *source, uint32_t reference,
                   const struct zovn_facts *facts, struct zovn_frame *frame) {
-    struct zovn_parked *parked = zovn_parking_of(source, reference);
-    if (parked) {
+    uint8_t *bytes = bytes_of(source, reference);
+    if (bytes) {
         zovn_frame_begin(frame);
-        zovn_frame_append(frame, parked->bytes, facts->length);
+        zovn_frame_append(frame, bytes, facts->length);
     } else if (source->port->calls->frame(source->port, (uint16_t)reference, frame) !=
                    ZOVN_FRAME_OK ||
                frame->length != facts->length) {

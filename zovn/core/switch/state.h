@@ -17,6 +17,7 @@ enum { ZOVN_BATCH = 64, ZOVN_QUANTUM = 3028 }; /* new heads of a port in a step;
 /* A frame in its sender's ring. */
 struct zovn_slot {
     struct zovn_facts facts;
+    struct zovn_segment whole; /* where it lies, if that is one place; else without bytes */
     uint32_t next;
     bool held;
 };
