@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from support.damage import damaged
 
 from common.units import CapFraction, PacketsPerSecond, Seconds
+from models import ThroughputCurve
 from training.design.gains import gains_of, largest_gain, placed, poles_of
 from training.errors import DesignError, RecordingError, UnfitError
 from training.fit.dynamics import dynamics_of
@@ -129,7 +130,11 @@ UNCAPPED = Sample(at=0.0, cap=None, throughput_pps=5e7, phase="steady", visit=0)
 
 
 @given(cases(), st.floats(0.0, 0.5), st.lists(SAMPLES, max_size=2))
-@example(Case(ThroughputCurve(((1 / 3, 5000.0), (1.0, 5000.0)), None), 15.0), 0.0, [UNCAPPED])
+@example(
+    Case(ThroughputCurve(((1 / 3, 5000.0), (1.0, 5000.0)), None), PacketsPerSecond(15)),
+    0.0,
+    [UNCAPPED],
+)
 def test_a_sweep_with_unrelated_samples_in_it_is_fitted_or_refused(
     case: Case, lag: float, unrelated: list[Sample]
 ) -> None:
