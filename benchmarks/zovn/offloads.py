@@ -5,9 +5,7 @@ Segments have 1,448 bytes of TCP; frames of many have 40 of them. Each repetitio
 in turn, so that other work of the machine slows all of them down.
 """
 
-import argparse
 import json
-import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -18,7 +16,7 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.zovn.step import BENCH, CORE
+from benchmarks.zovn.step import build, measure, parser
 
 LONG: Final = 54 + 40 * 1448
 ROWS: Final[Mapping[str, tuple[int, str]]] = {
@@ -39,20 +37,12 @@ class Cost:
     best_ns: float
 
 
-def measure(length: int, left: str, seconds: float) -> float:
-    """Run the program once; return nanoseconds for each frame that goes out."""
-    command = [str(BENCH), "2", str(length), str(seconds), left]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    found = json.loads(done.stdout)
-    return float(found["busy_ns"] / found["frames"])
-
-
 def costs(seconds: float, repetitions: int) -> list[Cost]:
     """Measure all rows, interleaved."""
     found: dict[str, list[float]] = defaultdict(list)
     for _ in range(repetitions):
         for what, (length, left) in ROWS.items():
-            found[what].append(measure(length, left, seconds))
+            found[what].append(measure(2, length, seconds, left))
     return [Cost(what, median(each), min(each)) for what, each in found.items()]
 
 
@@ -66,14 +56,8 @@ def show(found: Sequence[Cost]) -> None:
 
 def main() -> int:
     """Measure, and print a table or JSON."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.add_argument("--seconds", type=float, default=0.5, help="for each measurement")
-    parser.add_argument("--repetitions", type=int, default=7, help="of each measurement")
-    arguments = parser.parse_args()
-    subprocess.run(["make", "-s", "-C", str(CORE), "bench"], check=True)  # noqa: S607  any make
+    arguments = parser(__doc__).parse_args()
+    build()
     found = costs(arguments.seconds, arguments.repetitions)
     if arguments.json:
         print(json.dumps([asdict(cost) for cost in found], indent=2))

@@ -42,9 +42,16 @@ class Cost:
     """By the median, of one core that does nothing else."""
 
 
-def measure(ports: int, length: int, seconds: float) -> float:
-    """Run the program once; return nanoseconds a frame."""
-    command = [str(BENCH), str(ports), str(length), str(seconds)]
+def measure(ports: int, length: int, seconds: float, left: str = "nothing") -> float:
+    """Run the program once; return nanoseconds for each frame that goes out.
+
+    Args:
+        ports: their number.
+        length: bytes of a frame.
+        seconds: for how long.
+        left: what senders leave to others; `benchmarks.zovn.offloads` has the words.
+    """
+    command = [str(BENCH), str(ports), str(length), str(seconds), left]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     found = json.loads(done.stdout)
     return float(found["busy_ns"] / found["frames"])
@@ -72,17 +79,28 @@ def show(found: list[Cost]) -> None:
     Console().print(table)
 
 
+def parser(description: str | None) -> argparse.ArgumentParser:
+    """Return the options of a benchmark of the step."""
+    options = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawTextHelpFormatter
+    )
+    options.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    options.add_argument("--seconds", type=float, default=0.5, help="for each measurement")
+    options.add_argument("--repetitions", type=int, default=7, help="of each measurement")
+    return options
+
+
+def build() -> None:
+    """Build the program."""
+    subprocess.run(["make", "-s", "-C", str(CORE), "bench"], check=True)  # noqa: S607  any make
+
+
 def main() -> int:
     """Measure, and print a table or JSON."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.add_argument("--seconds", type=float, default=0.5, help="for each measurement")
-    parser.add_argument("--repetitions", type=int, default=7, help="of each measurement")
-    parser.add_argument("--ports", type=int, nargs="*", default=list(PORTS), help="2 to 72")
-    arguments = parser.parse_args()
-    subprocess.run(["make", "-s", "-C", str(CORE), "bench"], check=True)  # noqa: S607  any make
+    options = parser(__doc__)
+    options.add_argument("--ports", type=int, nargs="*", default=list(PORTS), help="2 to 72")
+    arguments = options.parse_args()
+    build()
     found = costs(arguments.ports, arguments.seconds, arguments.repetitions)
     if arguments.json:
         print(json.dumps([asdict(cost) for cost in found], indent=2))

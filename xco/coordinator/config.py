@@ -310,7 +310,7 @@ def _check_admission(table: CoordinatorTable, file: str) -> None:
 
 
 def _check_map(table: CoordinatorTable, file: str) -> None:
-    """Check that there is a map for what is told of stations, and asked of it.
+    """Check that a controller distributes the map that `locations` and `switch` are about.
 
     Raises:
         ConfigError: names the key and its fix.

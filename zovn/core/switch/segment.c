@@ -69,7 +69,7 @@ static void edit_network(uint8_t *head, const struct zovn_piece *piece) {
         zovn_set_word(packet + 4, bytes - IPV6_BYTES);
 }
 
-/* That the window was reduced is said once, that the stream ends in its last segment. */
+/* Only the first segment reports a reduced window, and only the last one ends the stream. */
 static void edit_tcp(uint8_t *tcp, const struct zovn_piece *piece) {
     uint32_t low = zovn_word_at(tcp + 6) + (piece->from & 0xffff);
     uint32_t high = zovn_word_at(tcp + 4) + (piece->from >> 16) + (low >> 16);
