@@ -21,6 +21,7 @@ from benchmarks.evaluation.xtc.stage import (
     FIXED,
     NONE,
     OURS,
+    OURS_BURST,
     OURS_CAP,
     PI,
     Held,
@@ -44,9 +45,9 @@ METRICS: Final = (
     Metric(RTT, "lower"),
     Metric(SMALLEST, "lower"),
 )
-WINDOW: Final = Window(6, 7)
+WINDOW: Final = Window(5, 6)
 QUICK_WINDOW: Final = Window(4, 4)
-RUN_S: Final = 15.0
+RUN_S: Final = 13.0
 QUICK_RUN_S: Final = 12.0
 THEFT: Final = 0.15
 """The paper's disturbance, of the CPU that the router's cap gives it."""
@@ -61,13 +62,16 @@ class Point:
     traffic: str
     """UDP, TCP, or UDP next to a thief of CPU."""
     setpoint: float | None
+    offered: float = PAPER_KPPS
+    """With UDP."""
 
     @property
     def words(self) -> str:
         """The name of the point."""
         if self.setpoint is None:
             return f"{self.traffic}, no setpoint"
-        return f"{self.traffic}, setpoint {self.setpoint:g} kp/s"
+        rate = "" if self.offered == PAPER_KPPS else f" of {self.offered:g} kp/s"
+        return f"{self.traffic}{rate}, setpoint {self.setpoint:g} kp/s"
 
 
 UDP, TCP, THIEF = "UDP", "TCP", "UDP and a thief of CPU"
@@ -76,11 +80,13 @@ SETPOINTS: Final[dict[str, tuple[float, ...]]] = {
     TCP: (6, 20, 40),
     THIEF: (16, 50),
 }
-POINTS: Final = {
-    point.words: point
-    for traffic, setpoints in SETPOINTS.items()
-    for point in (Point(traffic, None), *(Point(traffic, one) for one in setpoints))
-}
+LESS_OFFERED: Final = tuple(Point(UDP, 20, offered) for offered in (30, 50))
+_ALL_POINTS: Final = (
+    *(Point(traffic, one) for traffic, rates in SETPOINTS.items() for one in (None, *rates)),
+    *LESS_OFFERED,
+)
+POINTS: Final = {point.words: point for point in _ALL_POINTS}
+OF_OURS: Final = (OURS, OURS_BURST)
 RANGE: Final = {PI: {UDP: 20.0, TCP: 20.0}, DEAD_BEAT: {UDP: 10.0, TCP: 6.0}}
 """The smallest setpoint that the paper's laws hold, in kp/s (sections 7.1 and 7.2.3)."""
 
@@ -96,7 +102,8 @@ def cells() -> tuple[Cell, ...]:
     disturbed = (FIXED, DEAD_BEAT, OURS)
     return (
         *_cells(UDP, CONTROLLED, RUN_S),
-        *_cells(TCP, CONTROLLED, RUN_S),
+        *(Cell(way, one.words, RUN_S) for one in LESS_OFFERED for way in (DEAD_BEAT, OURS)),
+        *_cells(TCP, (*CONTROLLED, OURS_BURST), RUN_S),
         Cell(OURS_CAP, Point(TCP, 20).words, RUN_S),
         *_cells(THIEF, disturbed, RUN_S),
     )
@@ -118,11 +125,11 @@ def quick_cells() -> tuple[Cell, ...]:
 def published() -> dict[tuple[str, str, str], float]:
     """Return the paper's numbers: the setpoint where it holds it, and the round trip at 20 kp/s."""
     found = {
-        (way, Point(traffic, setpoint).words, ERROR): DEAD_ZONE_PERCENT
-        for traffic in (UDP, TCP)
-        for setpoint in SETPOINTS[traffic]
-        for way in (PI, DEAD_BEAT, OURS)
-        if setpoint >= RANGE.get(way, RANGE[DEAD_BEAT])[traffic]
+        (way, point.words, ERROR): DEAD_ZONE_PERCENT
+        for point in POINTS.values()
+        if point.traffic != THIEF and point.setpoint is not None
+        for way in (PI, DEAD_BEAT, *OF_OURS)
+        if point.setpoint >= RANGE.get(way, RANGE[DEAD_BEAT])[point.traffic]
     }
     at_20 = Point(UDP, 20).words
     return found | {(way, at_20, RTT): 55.0 for way in (PI, DEAD_BEAT, OURS)}
@@ -151,11 +158,12 @@ def derived(results: Sequence[Result]) -> Iterator[Result]:
     errors = []
     for one in results:
         point = POINTS[one.experiment.partition(": ")[2]]
-        if one.metric == ERROR and point.setpoint is not None and point.traffic != THIEF:
+        whole = point.traffic != THIEF and point.offered == PAPER_KPPS
+        if one.metric == ERROR and point.setpoint is not None and whole:
             errors.append((point.traffic, point.setpoint, one))
     numbers = {
         (way, traffic): RANGE.get(way, RANGE[DEAD_BEAT])[traffic]
-        for way in (PI, DEAD_BEAT, OURS)
+        for way in (PI, DEAD_BEAT, *OF_OURS)
         for traffic in (UDP, TCP)
     }
     yield from ranges(errors, numbers)
@@ -165,7 +173,7 @@ def load_of(point: Point, calibration: Calibration) -> Load:
     """Return what is sent at a point."""
     if point.traffic == TCP:
         return Load(tcp=True)
-    flood = calibration.pps(PAPER_KPPS)
+    flood = calibration.pps(point.offered)
     if point.traffic != THIEF or point.setpoint is None:
         return Load(flood)
     percent = calibration.fixed_percent(calibration.pps(point.setpoint))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.evaluation.calibration import Calibration, model
-from benchmarks.evaluation.xtc.stage import NONE, OURS, Window, table_of
+from benchmarks.evaluation.xtc.stage import NONE, OURS, OURS_BURST, Window, activation, table_of
 from benchmarks.policer.sharing import BACK, INTO
 from benchmarks.rig import Rig
 from lab.programs.processes import Place
@@ -24,7 +24,6 @@ from lab.system.namespaces import path
 from lab.traffic import roles
 from lab.traffic.counts import Pinged
 from lab.traffic.program import Traffic
-from xtc.wire import Activate
 
 PROBE_US: Final = 100_000
 """Less than the paper's 0.1 kp/s: this Dom0 carries a fraction of what the paper's does."""
@@ -69,10 +68,10 @@ class SharedHost:
         tables = {one.name: table_of(one, way, self._model) for one in self.routers}
         with ExitStack() as stack:
             probes = {one.name: stack.enter_context(self._probe(one)) for one in self.routers}
-            rig = stack.enter_context(Rig(tables, self._lab, shield=way == OURS))
+            rig = stack.enter_context(Rig(tables, self._lab, shield=way in (OURS, OURS_BURST)))
             if way != NONE:
                 for name, setpoint in setpoints.items():
-                    rig.client.call(Activate(name, setpoint))
+                    rig.client.call(activation(name, way, setpoint))
             rig.wait_for_ticks(window.settle)
             for probe in probes.values():
                 probe.counts()

@@ -2,7 +2,8 @@
 
 The paper's laws run in the daemon with period, dead zone and whole-percent caps of the paper, gains
 of this machine, and no shield; they begin at their smallest cap, as in the paper. Ours is the
-default: fine caps, and the shield.
+default: fine caps, and the shield. For TCP there is a way with a longer burst, because the default
+burst is as long as TCP's smallest retransmission timeout.
 """
 
 import tempfile
@@ -33,11 +34,13 @@ FIXED: Final = "fixed cap"
 PI: Final = "paper's PI"
 DEAD_BEAT: Final = "paper's dead-beat, cap_min 3"
 OURS: Final = "ours"
+OURS_BURST: Final = "ours, burst of 0.4 s"
 OURS_CAP: Final = "our law, cap alone"
-WAYS: Final = (NONE, FIXED, PI, DEAD_BEAT, OURS, OURS_CAP)
 CONTROLLED: Final = (FIXED, PI, DEAD_BEAT, OURS)
 LAWS: Final = {PI: ("pi", 1.0), DEAD_BEAT: ("dead-beat-min3", 3.0)}
 """The configured law, and its smallest cap in percent."""
+TCP_BURST_S: Final = 0.4
+"""A TCP flow that waits 0.2 s for its retransmission has room for as much again afterwards."""
 PROBE_US: Final = 10_000
 """The paper's probe: 0.1 kp/s."""
 
@@ -85,6 +88,11 @@ def table_of(router: Router, way: str, model_file: Path) -> str:
     if way in LAWS:
         return f'{table}\nlaw = "{LAWS[way][0]}"\nmodel = "{model_file}"\nshield = false'
     return table + ("\nshield = false" if way == OURS_CAP else "")
+
+
+def activation(name: str, way: str, setpoint: float) -> Activate:
+    """Return the request that holds a router at a setpoint (packets/s) in one of the ways."""
+    return Activate(name, setpoint, burst=TCP_BURST_S * setpoint if way == OURS_BURST else None)
 
 
 class Stage:
@@ -166,7 +174,7 @@ class Stage:
         elif way != NONE:
             if way in LAWS:
                 quota.apply(CapFraction(LAWS[way][1] / 100))
-            rig.client.call(Activate(self.name, setpoint))
+            rig.client.call(activation(self.name, way, setpoint))
 
     def _probe(self) -> Traffic[Pinged]:
         near, far = self.router.ports
