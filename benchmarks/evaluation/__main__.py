@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.evaluation import calibration as calibrations
+from benchmarks.evaluation.archive import Archive, dumps
 from benchmarks.evaluation.calibration import Calibration
 from benchmarks.evaluation.catalogue import EXPERIMENTS, chosen
 from benchmarks.evaluation.execute import execute
@@ -46,6 +47,7 @@ def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--only", help="experiments whose names begin so, e.g. xtc-hold")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
     parser.add_argument("--list", action="store_true", help="print the plan and make no run")
+    parser.add_argument("--archive", type=Path, help="a file for all raw values, see docs/measured")
     parser.add_argument("--output", type=Path, default=OUTPUT, help=f"folder ({OUTPUT})")
     return parser.parse_args(arguments)
 
@@ -109,6 +111,12 @@ def evaluate(raw: Path, *, quick: bool) -> Evaluation:
     )
 
 
+def archived(raw: Path, *, quick: bool) -> Archive:
+    """Return the archive of the raw values that there are."""
+    raws = read_all(raw, runs_of(EXPERIMENTS, quick=quick))
+    return Archive(this_machine(), calibrations.load(raw / "calibration.json"), raws)
+
+
 def main() -> int:
     """Run, report; 1 where an experiment did not run to its end."""
     given = options()
@@ -128,6 +136,8 @@ def main() -> int:
     calibration = calibrated(raw, quick=given.quick) if needed else None
     failed = execute(wanted, calibration, raw, quick=given.quick, say=say)
     evaluation = evaluate(raw, quick=given.quick)
+    if given.archive:
+        given.archive.write_text(dumps(archived(raw, quick=given.quick)))
     report, _ = write(evaluation, given.output)
     if given.json:
         print(as_json(one for found in evaluation.results.values() for one in found), end="")

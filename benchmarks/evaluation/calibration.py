@@ -7,11 +7,11 @@ gains of PI and dead-beat follow from it as in sections 6 and 7.2.1 (`training.d
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -136,6 +136,10 @@ def load(path: Path) -> Calibration | None:
     """Read a calibration; None: there is none."""
     if not path.exists():
         return None
-    found = json.loads(path.read_text())
+    return of_json(json.loads(path.read_text()))
+
+
+def of_json(found: Mapping[str, Any]) -> Calibration:
+    """Return the calibration of a JSON object."""
     points = tuple((percent, rate) for percent, rate in found["cap_map"])
     return Calibration(found["top_pps"], points, Equation(**found["equation"]))

@@ -1,12 +1,13 @@
 """Raw values of runs as JSON files, and the results that follow from them."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from benchmarks.evaluation.intervals import interval
-from benchmarks.evaluation.plan import Experiment, Run, raw_file
+from benchmarks.evaluation.plan import Cell, Experiment, Run, raw_file
 from benchmarks.evaluation.result import Result, Value
 
 
@@ -19,23 +20,31 @@ class Raw:
     values: tuple[Value, ...]
 
 
+def to_json(raw: Raw) -> dict[str, object]:
+    """Return the JSON object of a run."""
+    return {
+        "experiment": raw.run.experiment,
+        "way": raw.run.cell.way,
+        "point": raw.run.cell.point,
+        "repetition": raw.run.repetition,
+        "took_s": round(raw.took_s, 2),
+        "values": [asdict(value) for value in raw.values],
+    }
+
+
+def of_json(found: Mapping[str, Any]) -> Raw:
+    """Return the run of a JSON object; its planned duration is unknown."""
+    cell = Cell(found["way"], found["point"], 0.0)
+    run = Run(found["experiment"], cell, found["repetition"])
+    return Raw(run, found["took_s"], tuple(Value(**value) for value in found["values"]))
+
+
 def write(folder: Path, raw: Raw) -> Path:
     """Write the file of a run; a file is complete or does not exist."""
     path = raw_file(folder, raw.run)
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(
-        {
-            "experiment": raw.run.experiment,
-            "way": raw.run.cell.way,
-            "point": raw.run.cell.point,
-            "repetition": raw.run.repetition,
-            "took_s": round(raw.took_s, 2),
-            "values": [asdict(value) for value in raw.values],
-        },
-        indent=1,
-    )
     unfinished = path.with_suffix(".part")
-    unfinished.write_text(text + "\n")
+    unfinished.write_text(json.dumps(to_json(raw), indent=1) + "\n")
     unfinished.replace(path)
     return path
 
@@ -45,8 +54,7 @@ def read(folder: Path, run: Run) -> Raw | None:
     path = raw_file(folder, run)
     if not path.exists():
         return None
-    found = json.loads(path.read_text())
-    return Raw(run, found["took_s"], tuple(Value(**value) for value in found["values"]))
+    return replace(of_json(json.loads(path.read_text())), run=run)
 
 
 def read_all(folder: Path, runs: Iterable[Run]) -> list[Raw]:

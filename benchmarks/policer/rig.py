@@ -42,9 +42,16 @@ class Played:
     seconds: float
 
 
-def enter(url: str, hosts: Iterable[Host], contracts: Mapping[str, Mapping[str, Contract]]) -> str:
+def enter(
+    url: str,
+    hosts: Iterable[Host],
+    contracts: Mapping[str, Mapping[str, Contract]],
+    classes: Mapping[str, Contract] | None = None,
+) -> str:
     """Make a database with hosts and their contracts; return the secret of a token that reads."""
     store = open_store(url)
+    for name, terms in (classes or {}).items():
+        store.classes.put(name, terms, None, ACTOR)
     for host in hosts:
         store.hosts.add(host, ACTOR)
         for vr, contract in contracts.get(host.name, {}).items():

@@ -1,4 +1,4 @@
-"""One router at 20 kp/s by simpler tools and by ours: accuracy, cost, and two disturbances."""
+"""One router at 20 kp/s by simpler tools and by ours: accuracy, cost, and four disturbances."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -7,20 +7,29 @@ from typing import Final
 from benchmarks.evaluation.calibration import PAPER_KPPS, Calibration
 from benchmarks.evaluation.plan import Cell, Experiment, Measure, Metric, Run
 from benchmarks.evaluation.result import Value
-from benchmarks.evaluation.simpler import tools
+from benchmarks.evaluation.simpler import realtime, tools
 from benchmarks.evaluation.xtc.hold import ERROR, LOSS, RMSE, RTT, THEFT, measured
 from benchmarks.evaluation.xtc.stage import OURS, Load, Stage, Window, stage
 from benchmarks.figures import mean
 from benchmarks.rig import Rig, lab_router
 from benchmarks.xco.runs import cpu_ticks
+from lab.routers.topology import default_cpus
 from xtc.actuator.cgroup import CgroupActuator
 from xtc.spec import CgroupSpec
 from xtc.wire import Activate
 
 SETPOINT: Final = 20.0
 TICKS_PER_S: Final = 100
-FLOOD, LARGE, THIEF = "64-byte packets", "1000-byte packets", "64-byte packets and a thief of CPU"
-QUOTA, WEIGHT, TBF, XDP = "fixed quota", "weight alone", "TBF on each interface", "XDP packet limit"
+FLOOD: Final = "64-byte packets"
+LARGE: Final = "1000-byte packets"
+DEAR: Final = "64-byte packets through a long filter chain"
+NEIGHBOUR: Final = "64-byte packets and a busy neighbour"
+THIEF: Final = "64-byte packets and a thief of CPU"
+QUOTA: Final = "fixed quota"
+WEIGHT: Final = "weight alone"
+REALTIME: Final = "real-time bandwidth"
+TBF: Final = "TBF on each interface"
+XDP: Final = "XDP packet limit"
 COST: Final = "CPU of the machine for each forwarded packet, us"
 USED: Final = "CPU of the router, % of one"
 METRICS: Final = (
@@ -28,8 +37,10 @@ METRICS: Final = (
     Metric(USED),
 )
 POINTS: Final = {
-    FLOOD: (QUOTA, WEIGHT, TBF, XDP, OURS),
-    LARGE: (QUOTA, TBF, XDP, OURS),
+    FLOOD: (QUOTA, WEIGHT, REALTIME, TBF, XDP, OURS),
+    LARGE: (QUOTA, TBF, OURS),
+    DEAR: (QUOTA, XDP, OURS),
+    NEIGHBOUR: (QUOTA, WEIGHT, OURS),
     THIEF: (QUOTA, OURS),
 }
 LARGE_BYTES: Final = 1000
@@ -45,10 +56,23 @@ def tool(on: Stage, way: str, percent: float, pps: float) -> Iterator[None]:
             stack.enter_context(tools.quota(on, percent))
         elif way == WEIGHT:
             stack.enter_context(tools.weight(on.router, percent))
+        elif way == REALTIME:
+            stack.enter_context(realtime.bandwidth(on.router, percent))
         elif way == TBF:
             stack.enter_context(tools.tbf(on.dom0, on.router, pps))
         elif way == XDP:
             stack.enter_context(tools.xdp(on.router, pps))
+        yield
+
+
+@contextmanager
+def disturbance(on: Stage, point: str) -> Iterator[None]:
+    """Disturb the router as a point says; a thief is part of the load."""
+    with ExitStack() as stack:
+        if point == DEAR:
+            stack.enter_context(tools.dear_packets(on.router))
+        elif point == NEIGHBOUR:
+            stack.enter_context(tools.neighbour(on.router, default_cpus().forwarder))
         yield
 
 
@@ -85,6 +109,8 @@ def bench(calibration: Calibration | None, quick: bool) -> Iterator[Measure]:
 
 def _measure(on: Stage, run: Run, calibration: Calibration, window: Window) -> Iterator[Value]:
     way, point, pps = run.cell.way, run.cell.point, calibration.pps(SETPOINT)
+    if way == REALTIME and not realtime.has_bandwidth(on.router):
+        return
     percent = calibration.fixed_percent(pps)
     load = Load(
         calibration.pps(PAPER_KPPS),
@@ -99,7 +125,7 @@ def _measure(on: Stage, run: Run, calibration: Calibration, window: Window) -> I
         rig.wait_for_ticks(window.settle)
         meter.reset()
 
-    with tool(on, way, percent, pps):
+    with disturbance(on, point), tool(on, way, percent, pps):
         held = on.watch(lab_router(on.router), begin, load, Window(0, window.counted))
         machine, router = meter.since()
     yield from measured(run, held, calibration, SETPOINT)

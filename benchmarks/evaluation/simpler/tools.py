@@ -1,4 +1,7 @@
-"""The simpler tools: a quota, a weight, a TBF and an XDP program, set on a router of the lab."""
+"""The simpler tools, set on a router of the lab, and what disturbs them.
+
+Tools: a quota, a weight, a TBF and an XDP program. Disturbances: dear packets, a busy neighbour.
+"""
 
 import platform
 import subprocess
@@ -10,8 +13,9 @@ from typing import Final
 
 from benchmarks.evaluation.xtc.stage import Stage
 from common.units import CapFraction
-from lab.programs.processes import Place
+from lab.programs.processes import Hog, Place
 from lab.routers.router import Router
+from lab.system import cgroups
 
 FRAME_BYTES: Final = 64
 """Of the flood that a limit in bits is made for."""
@@ -20,6 +24,8 @@ SOURCE: Final = Path(__file__).with_name("packet_limit.bpf.c")
 DEFAULT_SHARES: Final = 1024
 DEFAULT_WEIGHT: Final = 100
 BURST_S: Final = 0.01
+FILTERS: Final = 3_000
+"""Comparisons of each packet on its way back to Dom0, in the router's CPU time."""
 
 
 def bits_of(pps: float) -> int:
@@ -88,6 +94,29 @@ def xdp(router: Router, pps: float) -> Iterator[None]:
             yield
         finally:
             _in(router.netns, ["ip", "link", "set", "dev", near, "xdp", "off"])
+
+
+@contextmanager
+def dear_packets(router: Router) -> Iterator[None]:
+    """Make each packet cost the router as much as a long chain of filters does."""
+    router.set_packet_cost(0, FILTERS)
+    try:
+        yield
+    finally:
+        router.set_packet_cost(0, 0)
+
+
+@contextmanager
+def neighbour(router: Router, cpu: int | None) -> Iterator[None]:
+    """Keep the router's CPU busy from a control group next to the router's."""
+    assert router.cgroup is not None
+    group = router.cgroup.with_name("neighbour")
+    group.mkdir()
+    try:
+        with Hog("programs.hog", ["1.0"], Place(router.netns, str(group), cpu)):
+            yield
+    finally:
+        cgroups.remove(group)
 
 
 def compile_words(pps: float, program: Path) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.evaluation.simpler import tools
+from benchmarks.evaluation.simpler import realtime, tools
 from benchmarks.evaluation.simpler.simpler import EXPERIMENT, POINTS
 
 
@@ -43,3 +43,9 @@ def test_the_limit_compiles(tmp_path: Path) -> None:
 def test_ours_is_measured_at_every_point() -> None:
     assert all("ours" in ways for ways in POINTS.values())
     assert EXPERIMENT.published == {}
+
+
+@given(st.floats(0.1, 100.0), st.integers(10_000, 1_000_000))
+def test_real_time_bandwidth_is_never_less_than_the_share(percent: float, period: int) -> None:
+    runtime = realtime.runtime_us(percent, period)
+    assert percent / 100 * period <= runtime < percent / 100 * period + 1

@@ -1,0 +1,57 @@
+"""A file with all raw values of an evaluation, for documents, the notebook and other machines."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from benchmarks.evaluation import calibration as calibrations
+from benchmarks.evaluation.calibration import Calibration
+from benchmarks.evaluation.catalogue import EXPERIMENTS
+from benchmarks.evaluation.machine import Machine
+from benchmarks.evaluation.raw import Raw, of_json, results, to_json
+from benchmarks.evaluation.result import Result
+
+
+@dataclass(frozen=True)
+class Archive:
+    """The runs of an evaluation, and what they depend on."""
+
+    machine: Machine
+    calibration: Calibration | None
+    """None: no experiment needed it."""
+    raws: Sequence[Raw]
+
+    def results(self) -> Mapping[str, Sequence[Result]]:
+        """Return the results by the name of the experiment."""
+        return {
+            one.name: results(one, [raw for raw in self.raws if raw.run.experiment == one.name])
+            for one in EXPERIMENTS
+        }
+
+
+def dumps(archive: Archive) -> str:
+    """Return the text of an archive: one line for each run."""
+    calibration = archive.calibration
+    head = {
+        "machine": asdict(archive.machine),
+        "calibration": None if calibration is None else asdict(calibration),
+    }
+    lines = [json.dumps(head), *(json.dumps(to_json(raw)) for raw in archive.raws)]
+    return "\n".join(lines) + "\n"
+
+
+def loads(text: str) -> Archive:
+    """Read the text of an archive."""
+    head, *runs = map(json.loads, text.splitlines())
+    calibration = head["calibration"]
+    return Archive(
+        machine=Machine(**head["machine"]),
+        calibration=None if calibration is None else calibrations.of_json(calibration),
+        raws=[of_json(run) for run in runs],
+    )
+
+
+def load(path: Path) -> Archive:
+    """Read the file of an archive."""
+    return loads(path.read_text())

@@ -1,0 +1,82 @@
+"""The results of an archive as Markdown: `python -m benchmarks.evaluation.tables ARCHIVE DOCUMENT`.
+
+Writes the tables into the document, each between a line `<!-- table: EXPERIMENT -->` and the next
+line `<!-- end -->`. A value is a mean, with half of its 95 % interval.
+"""
+
+import argparse
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from benchmarks.evaluation.archive import load
+from benchmarks.evaluation.catalogue import EXPERIMENTS
+from benchmarks.evaluation.chapter import number
+from benchmarks.evaluation.plan import Experiment
+from benchmarks.evaluation.result import Result
+
+BLOCK: Final = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def table(experiment: Experiment, results: Sequence[Result]) -> str:
+    """Return the results of an experiment: rows are metrics and points, columns are ways."""
+    ways = list(dict.fromkeys(one.way for one in results))
+    names = [metric.name for metric in experiment.metrics]
+    rows: dict[tuple[str, str], dict[str, Result]] = {}
+    for one in sorted(results, key=lambda one: names.index(one.metric)):
+        rows.setdefault((one.metric, point_of(one)), {})[one.way] = one
+    heads = ("metric", "point", *ways, "paper")
+    lines = [heads, ["---"] * len(heads), *(_row(key, found, ways) for key, found in rows.items())]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+def point_of(result: Result) -> str:
+    """Return the point of a result, without the experiment's name."""
+    return result.experiment.partition(": ")[2] or "all"
+
+
+def filled(document: str, results: Mapping[str, Sequence[Result]]) -> str:
+    """Return a document with the tables of results; a table without results becomes empty.
+
+    Raises:
+        KeyError: the document names an experiment that does not exist.
+    """
+    experiments = {one.name: one for one in EXPERIMENTS}
+
+    def fill(block: re.Match[str]) -> str:
+        begin, name, end = block.groups()
+        found = results[experiments[name].name]
+        return f"{begin}\n{table(experiments[name], found)}\n{end}" if found else begin + end
+
+    return BLOCK.sub(fill, document)
+
+
+def value_of(result: Result | None) -> str:
+    """Return a value with half of its interval."""
+    if result is None:
+        return "-"
+    if result.low is None or result.high is None:
+        return number(result.value)
+    return f"{number(result.value)} ± {(result.high - result.low) / 2:.2g}"
+
+
+def _row(key: tuple[str, str], found: Mapping[str, Result], ways: Sequence[str]) -> list[str]:
+    papers = dict.fromkeys(number(one.paper_value) for one in found.values())
+    paper = " or ".join(filter(None, papers)) or "-"
+    return [*key, *(value_of(found.get(way)) for way in ways), paper]
+
+
+def main() -> None:
+    """Write the tables into a document."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("archive", type=Path, help="written by --archive of an evaluation")
+    parser.add_argument("document", type=Path, help="a document with places for tables")
+    given = parser.parse_args()
+    given.document.write_text(filled(given.document.read_text(), load(given.archive).results()))
+
+
+if __name__ == "__main__":
+    main()
