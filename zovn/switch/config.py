@@ -148,8 +148,9 @@ def checked(raw: Any, file: str = "configuration") -> SwitchConfig:
     for number, port in enumerate(table.port):
         with noted.noted():
             check_port(port, f"{_TABLE}.port[{number}]", file)
-    with noted.noted():
-        _check_unique(table, file)
+    for check in (_check_unique, _check_static):
+        with noted.noted():
+            check(table, file)
     noted.check()
     groups = filter(None, [table.control_group, *(port.group for port in table.port)])
     return SwitchConfig(
@@ -168,6 +169,21 @@ def _check_unique(table: SwitchTable, file: str) -> None:
                 where = f"{_TABLE}.port[{number}].{key}"
                 problem = f"{one!r} is that of port {first}"
                 raise ConfigError(where, problem, "change one", at=file)
+
+
+def _check_static(table: SwitchTable, file: str) -> None:
+    """A static address has one port in its VLAN, and each port has room for its own."""
+    seen: dict[tuple[int, str], int] = {}
+    for number, port in enumerate(table.port):
+        where, count = f"{_TABLE}.port[{number}].addresses", len(port.addresses)
+        if count > table.addresses:
+            problem = f"{count} static addresses; [switch] allows {table.addresses} for each port"
+            fix = f"write addresses = {count} or more in [switch], or remove some here"
+            raise ConfigError(where, problem, fix, at=file)
+        for address in port.addresses:
+            if (first := seen.setdefault((port.vlan, address.lower()), number)) != number:
+                problem = f"{address!r} in VLAN {port.vlan} is a static address of port {first}"
+                raise ConfigError(where, problem, "remove it from one of them", at=file)
 
 
 def _duration(text: str, key: str, file: str) -> int:

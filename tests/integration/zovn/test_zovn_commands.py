@@ -154,6 +154,28 @@ def test_the_program_checks_the_words_of_a_port(
         control.add(switch.config.control, f"name=x {words}")
 
 
+def test_a_static_address_is_refused_to_a_second_port(switch: RunningSwitch) -> None:
+    path, address = switch.config.control, "address=02:00:00:00:00:0a"
+    control.add(path, f"name=x kind=vhost path={switch.socket('x')} {address}")
+    second = f"name=y kind=vhost path={switch.socket('y')} {address}"
+    with pytest.raises(
+        SwitchError, match="y: 02:00:00:00:00:0a in VLAN 1 is a static address of port x"
+    ):
+        control.add(path, second)
+    control.add(path, f"{second} vlan=7")
+    for name in "xy":
+        control.remove(path, name)
+    control.add(path, second)
+    control.remove(path, "y")
+
+
+def test_a_port_has_no_more_static_addresses_than_the_settings_allow() -> None:
+    with running_switch(names="a", addresses=1) as made:
+        words = "address=02:00:00:00:00:0a address=02:00:00:00:00:0b"
+        with pytest.raises(SwitchError, match="x: 2 static addresses; `addresses` of"):
+            control.add(made.config.control, f"name=x kind=vhost path={made.socket('x')} {words}")
+
+
 def test_a_mistake_is_wrong_usage(switch: RunningSwitch) -> None:
     done = zovn("port", "add", "x", "--trust", "me", switch=switch)
     assert done.returncode == 2

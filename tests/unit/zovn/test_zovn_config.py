@@ -101,6 +101,8 @@ OWN = {
 }
 WIRE = PORT | {"kind": "wire", "interface": "eth1", "wire": OWN}
 VETH = PORT | {"kind": "veth", "interface": "p1"}
+STATIC = PORT | {"addresses": ["02:00:00:00:00:0a"]}
+OTHER = "02:00:00:00:00:0b"
 
 
 @pytest.mark.parametrize(
@@ -162,6 +164,14 @@ VETH = PORT | {"kind": "veth", "interface": "p1"}
             "switch.port[0].addresses: the trunk has no such VLAN",
         ),
         ({"port": [PORT | {"addresses": ["01:00:00:00:00:00"]}]}, "addresses"),
+        (
+            {"port": [STATIC, STATIC | {"name": "b", "addresses": ["02:00:00:00:00:0A"]}]},
+            "switch.port[1].addresses: '02:00:00:00:00:0A' in VLAN 1 is a static address of port 0",
+        ),
+        (
+            {"addresses": 1, "port": [STATIC | {"addresses": [OTHER, "02:00:00:00:00:0a"]}]},
+            "for each port (write addresses = 2 or more in [switch], or remove some here)",
+        ),
         ({"port": [PORT | {"class": 8}]}, "switch.port[0].class: expected `int` <= 7"),
         ({"port": [PORT, PORT]}, "switch.port[1].name: 'a' is that of port 0 (change one)"),
         (
@@ -181,6 +191,11 @@ def test_a_mistake_is_named_with_its_fix(table: dict[str, Any], said: str) -> No
         checked(table, "zovn.toml")
     assert str(caught.value).startswith("zovn.toml: switch")
     assert said in str(caught.value)
+
+
+def test_a_static_address_may_be_in_several_vlans_and_twice_in_a_list() -> None:
+    twice = STATIC | {"addresses": ["02:00:00:00:00:0a", "02:00:00:00:00:0A"]}
+    assert len(checked({"port": [twice, STATIC | {"name": "b", "vlan": 7}]}).table.port) == 2
 
 
 def test_a_wire_has_words_of_its_own() -> None:

@@ -72,6 +72,24 @@ def test_a_static_address_takes_the_place_of_a_learned_one() -> None:
     assert not rig.switch.fix(7, 1, address(0)), "there is no such port"
 
 
+def test_a_static_address_is_taken_by_no_other_port_in_its_vlan() -> None:
+    rig = Rig(3)
+    assert rig.switch.fix(1, 1, address(1))
+    assert not rig.switch.fix(2, 1, address(1))
+    assert rig.switch.fix(1, 1, address(1)), "it has it already"
+    assert rig.switch.fix(2, 9, address(1)), "another VLAN"
+    assert rig.switch.known() == {(1, address(1)): (1, True), (9, address(1)): (2, True)}
+    rig.remove(1)
+    assert rig.switch.fix(2, 1, address(1))
+    assert rig.switch.find(1, address(1)) == 2
+
+
+def test_a_port_has_no_more_static_addresses_than_it_may_have() -> None:
+    rig = Rig(2, Settings(addresses=2))
+    assert [rig.switch.fix(0, 1, address(0, which)) for which in range(3)] == [True, True, False]
+    assert rig.switch.fix(1, 1, address(1))
+
+
 @pytest.mark.parametrize("room", [1, 2, 64])
 def test_known_addresses_are_listed_until_they_age(room: int) -> None:
     rig = known(3, Settings(age_s=10.0, addresses=128))

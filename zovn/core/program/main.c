@@ -65,7 +65,9 @@ static uint32_t lossy_classes(const struct zovn_settings *settings) {
 
 static int serve(struct zovn_config *config, struct zovn_forwarder *forwarder, int signals) {
     static struct zovn_control control;
-    struct zovn_ports ports = {.forwarder = forwarder, .lossy = lossy_classes(&config->settings)};
+    struct zovn_ports ports = {.forwarder = forwarder,
+                               .lossy = lossy_classes(&config->settings),
+                               .addresses = config->settings.addresses};
     const char *problem =
         zovn_control_open(&control, config->control, config->control_group, &ports, signals);
     if (problem) {

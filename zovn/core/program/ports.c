@@ -1,6 +1,7 @@
 /* Adds, removes and lists ports. */
 #include "program/ports.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "program/port_words.h"
@@ -29,6 +30,45 @@ static bool same_place(const struct zovn_ports *ports, const char *place) {
     return false;
 }
 
+static bool has_static(const struct zovn_port_options *options, uint16_t vlan,
+                       const uint8_t *address) {
+    for (uint32_t i = 0; i < options->address_count; i++)
+        if (options->settings.vlan == vlan && memcmp(options->addresses[i], address, 6) == 0)
+            return true;
+    return false;
+}
+
+/* Return the port with this static address, or NULL. */
+static const struct zovn_port_options *owner_of(const struct zovn_ports *ports, uint16_t vlan,
+                                                const uint8_t *address) {
+    for (uint32_t i = 0; i < ports->count; i++)
+        if (has_static(options_of(&ports->named[i]), vlan, address))
+            return options_of(&ports->named[i]);
+    return NULL;
+}
+
+/* So that each address is the port's whenever its peer is attached. */
+static bool check_addresses(const struct zovn_ports *ports, const struct zovn_port_options *options,
+                            struct zovn_problem *problem) {
+    const uint16_t vlan = options->settings.vlan;
+    if (options->address_count > ports->addresses)
+        return zovn_refuse(problem,
+                           "%s: %" PRIu32 " static addresses; `addresses` of [switch] allows "
+                           "%" PRIu32 " for each port",
+                           options->name, options->address_count, ports->addresses);
+    for (uint32_t i = 0; i < options->address_count; i++) {
+        const uint8_t *one = options->addresses[i];
+        const struct zovn_port_options *owner = owner_of(ports, vlan, one);
+        if (owner)
+            return zovn_refuse(problem,
+                               "%s: %02x:%02x:%02x:%02x:%02x:%02x in VLAN %d is a static address "
+                               "of port %s",
+                               options->name, one[0], one[1], one[2], one[3], one[4], one[5], vlan,
+                               owner->name);
+    }
+    return true;
+}
+
 static bool check_new(const struct zovn_ports *ports, const struct zovn_port_options *options,
                       struct zovn_problem *problem) {
     if (find(ports, options->name) >= 0)
@@ -37,7 +77,7 @@ static bool check_new(const struct zovn_ports *ports, const struct zovn_port_opt
         return zovn_refuse(problem, "%s: another port has %s", options->name, place_of(options));
     if (ports->count == ZOVN_MOST_PORTS)
         return zovn_refuse(problem, "%s: there are 72 ports already", options->name);
-    return true;
+    return check_addresses(ports, options, problem);
 }
 
 bool zovn_ports_add(struct zovn_ports *ports, char *words, struct zovn_problem *problem) {

@@ -9,7 +9,8 @@
 
 struct zovn_ports {
     struct zovn_forwarder *forwarder;
-    uint32_t lossy; /* classes with a limit */
+    uint32_t lossy;     /* classes with a limit */
+    uint32_t addresses; /* of each port, at most */
     uint32_t count;
     struct zovn_named {
         const struct zovn_kind *kind;

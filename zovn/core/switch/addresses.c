@@ -125,7 +125,7 @@ bool zovn_addresses_fix(struct zovn_addresses *addresses, uint16_t vlan, const u
                         uint32_t port) {
     struct zovn_address *entry = entry_of(addresses, key_of(vlan, address));
     bool own = entry && entry->port == port;
-    if (!own && addresses->counts[port] == addresses->each)
+    if (!own && ((entry && entry->fixed) || addresses->counts[port] == addresses->each))
         return false;
     if (entry && !own)
         forget(addresses, entry);

@@ -43,7 +43,7 @@ bool zovn_addresses_live(const struct zovn_addresses *addresses, uint32_t place,
 enum zovn_learned zovn_addresses_learn(struct zovn_addresses *addresses, uint16_t vlan,
                                        const uint8_t *address, uint32_t port, uint64_t now_ns);
 
-/* Make an address static; return whether the port has room for it. */
+/* Make an address static; return false if it is another port's static one, or there is no room. */
 bool zovn_addresses_fix(struct zovn_addresses *addresses, uint16_t vlan, const uint8_t *address,
                         uint32_t port);
 

@@ -50,7 +50,8 @@ uint32_t zovn_switch_step(struct zovn_switch *vswitch, uint64_t now_ns);
  * UINT64_MAX if none waits for that. A step is needed then, though no peer has done anything. */
 uint64_t zovn_switch_due(const struct zovn_switch *vswitch);
 
-/* Make an address static; return whether the port exists and has room for it. */
+/* Make an address static. Return false if there is no such port, it has no room for the address, or
+ * that is a static one of another port. */
 bool zovn_switch_fix(struct zovn_switch *vswitch, uint32_t port, uint16_t vlan,
                      const uint8_t *address);
 
