@@ -152,12 +152,11 @@ def checked(raw: Any, file: str = "configuration") -> SwitchConfig:
         with noted.noted():
             check(table, file)
     noted.check()
-    groups = filter(None, [table.control_group, *(port.group for port in table.port)])
     return SwitchConfig(
         table=table,
         stall_ns=_duration(table.stall, "stall", file),
         ageing_ns=_duration(table.ageing, "ageing", file),
-        groups={name: _group(name, file) for name in groups},
+        groups=_groups(table, file),
     )
 
 
@@ -197,12 +196,20 @@ def _duration(text: str, key: str, file: str) -> int:
     return nanoseconds
 
 
-def _group(name: str, file: str) -> int:
+def _groups(table: SwitchTable, file: str) -> dict[str, int]:
+    named = {f"{_TABLE}.control_group": table.control_group}
+    named |= {
+        f"{_TABLE}.port[{number}].group": port.group for number, port in enumerate(table.port)
+    }
+    return {name: _group(name, where, file) for where, name in named.items() if name is not None}
+
+
+def _group(name: str, where: str, file: str) -> int:
     try:
         return grp.getgrnam(name).gr_gid
     except KeyError:
-        fix = "name a group of this machine, such as libvirt-qemu"
-        raise ConfigError(f"{_TABLE}", f"there is no group {name!r}", fix, at=file) from None
+        fix = "remove it, or name a group of this machine (getent group)"
+        raise ConfigError(where, f"there is no group {name!r}", fix, at=file) from None
 
 
 def interfaces_of(config: SwitchConfig) -> list[str]:

@@ -12,6 +12,7 @@ from zovn.errors import SwitchAway, SwitchError
 
 PATIENCE_S: Final = 30.0
 """A switch whose ports drain answers in less than a second."""
+START: Final = "start it: systemctl start zovn-switch, or zovn switch run"
 _DROP: Final = "drop_"
 
 
@@ -39,7 +40,8 @@ class PortReport(msgspec.Struct, frozen=True, kw_only=True):
     rate: int = 0
     """Bits of frames to it per second, at most; 0: no limit."""
     state: str = ""
-    """Of a veth: `missing`, `silent`, `first`, `runs` or `gone`; of a TAP: `lossy` or `gone`."""
+    """Of a veth: `missing`, `silent`, `first`, `runs` or `gone`; of a TAP: `lossy` or `gone`; of a
+    wire: `runs` or `gone`. Empty for a guest."""
     lost: int | None = None
     """Frames from an interface that the kernel lost before they came to the switch."""
     stall: bool = False
@@ -145,7 +147,7 @@ def ask(control: Path, line: str, patience_s: float = PATIENCE_S) -> list[str]:
     try:
         text = _answered(control, line, patience_s)
     except OSError as error:
-        raise _away(control, error.strerror or "no answer") from error
+        raise _away(control, error.strerror or "no answer", _fix_for(error)) from error
     *lines, last = text.splitlines() or [""]
     if last == "ok":
         return lines
@@ -164,8 +166,16 @@ def _answered(control: Path, line: str, patience_s: float) -> str:
         return b"".join(iter(lambda: client.recv(65536), b"")).decode()
 
 
-def _away(control: Path, problem: str) -> SwitchAway:
-    return SwitchAway(f"{control}: {problem}", "is a switch running? start one: zovn switch run")
+def _fix_for(error: OSError) -> str:
+    if isinstance(error, PermissionError):
+        return "run it as root, or set control_group"
+    if isinstance(error, TimeoutError):
+        return "it hangs: journalctl -u zovn-switch"
+    return START
+
+
+def _away(control: Path, problem: str, fix: str = START) -> SwitchAway:
+    return SwitchAway(f"{control}: {problem}", fix)
 
 
 def _words(line: str) -> dict[str, str]:

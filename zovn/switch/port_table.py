@@ -106,7 +106,14 @@ def _check_place(port: PortTable, where: str, file: str) -> None:
     for key in useless:
         if getattr(port, key) != _DEFAULTS[key]:
             problem = f"a port of kind {port.kind} has none"
-            raise ConfigError(f"{where}.{key}", problem, "remove it, or the kind", at=file)
+            raise ConfigError(f"{where}.{key}", problem, _fix_of_kind(port), at=file)
+
+
+def _fix_of_kind(port: PortTable) -> str:
+    """Return what to do about a key that ports of this kind do not have."""
+    if port.kind in BY_INTERFACE:
+        return "remove it, or the kind"
+    return f'remove it, or write kind = "{"wire" if port.wire else "veth"}"'
 
 
 def _check_wire(port: PortTable, where: str, file: str) -> None:
@@ -114,7 +121,9 @@ def _check_wire(port: PortTable, where: str, file: str) -> None:
         check_wire(port.wire, f"{where}.wire", file)
     if (port.kind == "wire") != (port.wire is not None):
         problem = f"a port of kind {port.kind} {'needs one' if port.kind == 'wire' else 'has none'}"
-        fix = f"write {WIRE_FORMS['wire']}" if port.kind == "wire" else "remove it, or the kind"
+        fix = f"write {WIRE_FORMS['wire']}"
+        if port.kind != "wire":
+            fix = 'remove it, or write kind = "wire"'
         raise ConfigError(f"{where}.wire", problem, fix, at=file)
 
 

@@ -27,5 +27,5 @@ def _write(path: Path, text: str) -> None:
         path.write_text(text)
     except OSError as error:
         problem = f"{path}: {error.strerror or 'cannot be written'}"
-        fix = "name a folder that can be written, such as /run/zovn"
+        fix = "run it as root, or set control, and each port's socket, in a folder of yours"
         raise ConfigError("switch.control", problem, fix) from error

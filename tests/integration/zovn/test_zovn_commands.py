@@ -187,7 +187,7 @@ def test_a_mistake_is_wrong_usage(switch: RunningSwitch) -> None:
 def test_no_switch_has_its_own_exit_code(tmp_path: Path) -> None:
     done = zovn("status", "--control", str(tmp_path / "none"))
     assert done.returncode == 3
-    assert "is a switch running? start one: zovn switch run" in done.stderr
+    assert "No such file or directory (start it: systemctl start zovn-switch, or" in done.stderr
 
 
 def test_settings_are_checked_before_anything_starts(tmp_path: Path) -> None:

@@ -119,9 +119,13 @@ OTHER = "02:00:00:00:00:0b"
         ),
         (
             {"port": [PORT | {"interface": "p1"}]},
-            "switch.port[0].interface: a port of kind vhost has none (remove it, or the kind)",
+            'port[0].interface: a port of kind vhost has none (remove it, or write kind = "veth")',
         ),
-        ({"port": [VETH | {"socket": "/x"}]}, "switch.port[0].socket: a port of kind veth has"),
+        ({"port": [PORT | {"interface": "eth1", "wire": OWN}]}, 'or write kind = "wire")'),
+        (
+            {"port": [VETH | {"socket": "/x"}]},
+            "switch.port[0].socket: a port of kind veth has none (remove it, or the kind)",
+        ),
         ({"port": [VETH | {"offloads": True}]}, "switch.port[0].offloads: a port of kind veth has"),
         ({"port": [VETH | {"group": "root"}]}, "switch.port[0].group: a port of kind veth has"),
         ({"port": [VETH | {"interface": "a/b"}]}, "switch.port[0].interface: 'a/b' is malformed"),
@@ -134,7 +138,14 @@ OTHER = "02:00:00:00:00:0b"
             {"port": [PORT | {"kind": "wire", "interface": "eth1"}]},
             "switch.port[0].wire: a port of kind wire needs one (write a table: [switch",
         ),
-        ({"port": [VETH | {"wire": OWN}]}, "switch.port[0].wire: a port of kind veth has none"),
+        (
+            {"port": [VETH | {"wire": OWN}]},
+            'switch.port[0].wire: a port of kind veth has none (remove it, or write kind = "wire")',
+        ),
+        (
+            {"port": [PORT | {"wire": OWN}]},
+            'port[0].wire: a port of kind vhost has none (remove it, or write kind = "wire")',
+        ),
         ({"port": [WIRE | {"wire": {}}]}, "switch.port[0].wire.local: missing (write an IPv4"),
         (
             {"port": [WIRE | {"wire": OWN | {"local": "::1"}}]},
@@ -178,7 +189,11 @@ OTHER = "02:00:00:00:00:0b"
             {"port": [PORT | {"socket": "/x"}, {"name": "b", "socket": "/x"}]},
             "switch.port[1].socket: '/x' is that of port 0",
         ),
-        ({"port": [PORT | {"group": "no such"}]}, "switch: there is no group 'no such'"),
+        (
+            {"port": [PORT, {"name": "b", "group": "no such"}]},
+            "switch.port[1].group: there is no group 'no such' (remove it, or name a group of this",
+        ),
+        ({"control_group": "no such"}, "switch.control_group: there is no group 'no such' (remove"),
         ({"classes": {"8": {}}}, "switch.classes.8: '8' is malformed (write tables by class"),
         ({"classes": {"1": {"weight": 1001}}}, "switch.classes.1.weight: expected `int` <= 1000"),
         ({"dscp": {"64": 1}}, "switch.dscp.64: '64' is malformed (write classes by DSCP"),
