@@ -11,7 +11,9 @@ static bool add(struct zovn_ports *ports, char *line, FILE *answer, struct zovn_
     (void)answer;
     if (!zovn_ports_add(ports, line, problem))
         return false;
-    zovn_say("port added; there are %" PRIu32, ports->count);
+    const struct zovn_named *added = &ports->named[ports->count - 1];
+    zovn_say("%s: port added; there are %" PRIu32, added->kind->line(added->opened)->options.name,
+             ports->count);
     return true;
 }
 

@@ -93,10 +93,8 @@ static int run(struct zovn_config *config) {
         zovn_say("%s", strerror(errno));
         return FAILED;
     }
-    if (!zovn_vhost_library_start()) {
-        zovn_say("DPDK does not start");
+    if (!zovn_vhost_library_start())
         return FAILED;
-    }
     const char *problem = zovn_forwarder_start(&forwarder, &config->settings);
     if (problem) {
         zovn_say("the forwarding thread does not start: %s", problem);

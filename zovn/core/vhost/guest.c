@@ -1,6 +1,8 @@
 /* Attaches a guest's rings to a line of the switch, and detaches them. */
 #include "vhost/guest.h"
 
+#include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <rte_vhost.h>
@@ -10,6 +12,9 @@
 #include "vhost/guard.h"
 
 enum { MOST_HEADS = 32768 }; /* of a port, for the switch */
+
+static const char UNRECORDED[] =
+    "if the switch is killed, frames that it holds then can be lost or repeated";
 
 static struct zovn_vhost_files files_of(const struct zovn_line *line, int device, uint32_t ring) {
     struct zovn_vhost_files files = zovn_vhost_files(device, ring);
@@ -47,10 +52,14 @@ static void record(struct zovn_guest_rings *own, const struct zovn_port_options 
     struct zovn_record_of about;
     if (ring->inflight)
         return;
-    if (zovn_vhost_about(device, ring, &about))
-        ring->inflight = zovn_record_open(&own->record, options->path, own->number, &about, ring);
+    if (!zovn_vhost_about(device, ring, &about)) {
+        zovn_say("%s: the file of the guest's memory is not known: %s", options->name, UNRECORDED);
+        return;
+    }
+    ring->inflight = zovn_record_open(&own->record, options->path, own->number, &about, ring);
     if (!ring->inflight)
-        zovn_say("%s: what is held is not recorded", options->name);
+        zovn_say("%s: %s cannot be written: %s: %s", options->name,
+                 zovn_record_path(options->path, own->number).text, strerror(errno), UNRECORDED);
 }
 
 /* Find the next pair; return NULL, or the problem. */

@@ -30,8 +30,10 @@ static bool protect(void) {
 /* DPDK binds the thread that starts it to one CPU: that is undone. */
 bool zovn_vhost_library_start(void) {
     cpu_set_t cpus;
-    if (sched_getaffinity(0, sizeof cpus, &cpus) < 0)
+    if (sched_getaffinity(0, sizeof cpus, &cpus) < 0) {
+        zovn_say("the CPUs of this process are not known: %s", strerror(errno));
         return false;
+    }
     char core[24];
     snprintf(core, sizeof core, "%zu", first_of(&cpus));
     char *arguments[] = {
@@ -39,6 +41,8 @@ bool zovn_vhost_library_start(void) {
         "--no-shconf", "--log-level=error", "-l", core};
     bool started = rte_eal_init(sizeof arguments / sizeof arguments[0], arguments) >= 0;
     sched_setaffinity(0, sizeof cpus, &cpus);
+    if (!started)
+        zovn_say("DPDK does not start");
     return started && protect();
 }
 

@@ -1,26 +1,21 @@
 /* A file that is mapped: what is written there is kept when this process is killed. */
 #include "vhost/record.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "forward/options.h"
-
 struct file {
     struct zovn_record_of about;
     struct zovn_inflight inflight;
 };
 
-struct path {
-    char text[ZOVN_PATH_BYTES + sizeof ".held0000000000"];
-};
-
 /* The first pair has the name that it had when there were no others. */
-static struct path path_of(const char *socket, uint32_t pair) {
-    struct path path;
+struct zovn_record_path zovn_record_path(const char *socket, uint32_t pair) {
+    struct zovn_record_path path;
     if (pair)
         snprintf(path.text, sizeof path.text, "%s.held%u", socket, pair);
     else
@@ -29,15 +24,25 @@ static struct path path_of(const char *socket, uint32_t pair) {
 }
 
 /* The room is taken now: a write to a page that finds none would end this process. */
+static bool take_room(int file, size_t bytes) {
+    if (ftruncate(file, (off_t)bytes) < 0)
+        return false;
+    errno = posix_fallocate(file, 0, (off_t)bytes);
+    return errno == 0;
+}
+
+/* Return NULL with errno. */
 static struct file *map(const char *socket, uint32_t pair, size_t bytes) {
-    struct path path = path_of(socket, pair);
+    struct zovn_record_path path = zovn_record_path(socket, pair);
     int file = open(path.text, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (file < 0)
         return NULL;
     void *memory = MAP_FAILED;
-    if (ftruncate(file, (off_t)bytes) == 0 && posix_fallocate(file, 0, (off_t)bytes) == 0)
+    if (take_room(file, bytes))
         memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    int error = errno;
     close(file);
+    errno = error;
     return memory == MAP_FAILED ? NULL : memory;
 }
 
@@ -72,5 +77,5 @@ void zovn_record_close(struct zovn_record *record) {
 
 void zovn_record_remove(const char *socket, uint32_t pairs) {
     for (uint32_t i = 0; i < pairs; i++)
-        unlink(path_of(socket, i).text);
+        unlink(zovn_record_path(socket, i).text);
 }

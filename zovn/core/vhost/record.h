@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 
+#include "forward/options.h"
 #include "rings/inflight.h"
 
 /* What a record is about. */
@@ -22,8 +23,15 @@ struct zovn_record {
     size_t bytes;
 };
 
-/* Open the record of a pair of rings of the port with this socket; empty, if it was about another
- * ring, or the ring went on without this program. Return NULL if there cannot be one. */
+struct zovn_record_path {
+    char text[ZOVN_PATH_BYTES + sizeof ".held0000000000"];
+};
+
+/* Return where the record of a pair of rings of the port with this socket is. */
+struct zovn_record_path zovn_record_path(const char *socket, uint32_t pair);
+
+/* Open this record; empty, if it was about another ring, or the ring went on without this program.
+ * Return NULL with errno if the file cannot be written. */
 struct zovn_inflight *zovn_record_open(struct zovn_record *record, const char *socket,
                                        uint32_t pair, const struct zovn_record_of *about,
                                        const struct zovn_split_ring *ring);
