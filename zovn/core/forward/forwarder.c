@@ -47,88 +47,108 @@ void zovn_forwarder_stop(struct zovn_forwarder *forwarder) {
     zovn_loop_close(&forwarder->loop);
 }
 
-/* One message about a port. */
-struct request {
+/* What a message asks for, with room for its answer. */
+struct attaching {
     struct zovn_forwarder *forwarder;
-    int32_t place;
     const struct zovn_attachment *attachment;
     const struct zovn_port_options *options;
     const char *problem;
-    struct zovn_counters *last;
-    struct zovn_port_state *state;
+    int32_t place;
+};
+
+/* No other port has one of these addresses, and this one has room for them (program/ports.c). */
+static void fix_addresses(const struct attaching *attaching) {
+    const struct zovn_port_options *options = attaching->options;
+    for (uint32_t i = 0; i < options->address_count; i++)
+        zovn_switch_fix(attaching->forwarder->vswitch, (uint32_t)attaching->place,
+                        options->settings.vlan, options->addresses[i]);
+}
+
+static void attach(void *context) {
+    struct attaching *attaching = context;
+    struct zovn_forwarder *forwarder = attaching->forwarder;
+    attaching->place = zovn_switch_add(forwarder->vswitch, attaching->attachment->port,
+                                       &attaching->options->settings, &attaching->problem);
+    if (attaching->place < 0)
+        return;
+    fix_addresses(attaching);
+    zovn_loop_attach(&forwarder->loop, (uint32_t)attaching->place, attaching->attachment);
+}
+
+int32_t zovn_forwarder_attach(struct zovn_forwarder *forwarder,
+                              const struct zovn_attachment *attachment,
+                              const struct zovn_port_options *options, const char **problem) {
+    struct attaching attaching = {
+        .forwarder = forwarder, .attachment = attachment, .options = options};
+    zovn_mailbox_send(&forwarder->mailbox, attach, &attaching);
+    *problem = attaching.problem;
+    return attaching.place;
+}
+
+struct draining {
+    struct zovn_forwarder *forwarder;
+    int32_t place;
     bool drained;
+};
+
+static void drain(void *context) {
+    struct draining *draining = context;
+    draining->drained = zovn_switch_drain(draining->forwarder->vswitch, (uint32_t)draining->place);
+}
+
+void zovn_forwarder_drain(struct zovn_forwarder *forwarder, int32_t place) {
+    struct draining draining = {.forwarder = forwarder, .place = place};
+    for (int i = 0; i < DRAIN_TRIES && !draining.drained; i++) {
+        if (i)
+            nanosleep(&(struct timespec){.tv_nsec = DRAIN_PAUSE_NS}, NULL);
+        zovn_mailbox_send(&forwarder->mailbox, drain, &draining);
+    }
+}
+
+struct detaching {
+    struct zovn_forwarder *forwarder;
+    int32_t place;
+    struct zovn_counters *last;
+};
+
+static void detach(void *context) {
+    const struct detaching *detaching = context;
+    struct zovn_forwarder *forwarder = detaching->forwarder;
+    zovn_loop_detach(&forwarder->loop, (uint32_t)detaching->place);
+    zovn_switch_remove(forwarder->vswitch, (uint32_t)detaching->place, detaching->last);
+}
+
+void zovn_forwarder_detach(struct zovn_forwarder *forwarder, int32_t place,
+                           struct zovn_counters *last) {
+    struct detaching detaching = {.forwarder = forwarder, .place = place, .last = last};
+    zovn_mailbox_send(&forwarder->mailbox, detach, &detaching);
+}
+
+struct rewaking {
+    struct zovn_forwarder *forwarder;
+    int32_t place;
     uint32_t which;
     int file;
     void (*call)(void *context);
     void *context;
 };
 
-static void attach(void *context) {
-    struct request *request = context;
-    struct zovn_forwarder *forwarder = request->forwarder;
-    const struct zovn_port_options *options = request->options;
-    request->place = zovn_switch_add(forwarder->vswitch, request->attachment->port,
-                                     &options->settings, &request->problem);
-    if (request->place < 0)
-        return;
-    for (uint32_t i = 0; i < options->address_count; i++)
-        zovn_switch_fix(forwarder->vswitch, (uint32_t)request->place, options->settings.vlan,
-                        options->addresses[i]);
-    zovn_loop_attach(&forwarder->loop, (uint32_t)request->place, request->attachment);
-}
-
-int32_t zovn_forwarder_attach(struct zovn_forwarder *forwarder,
-                              const struct zovn_attachment *attachment,
-                              const struct zovn_port_options *options, const char **problem) {
-    struct request request = {.forwarder = forwarder, .attachment = attachment, .options = options};
-    zovn_mailbox_send(&forwarder->mailbox, attach, &request);
-    *problem = request.problem;
-    return request.place;
-}
-
-static void drain(void *context) {
-    struct request *request = context;
-    request->drained = zovn_switch_drain(request->forwarder->vswitch, (uint32_t)request->place);
-}
-
-void zovn_forwarder_drain(struct zovn_forwarder *forwarder, int32_t place) {
-    struct request request = {.forwarder = forwarder, .place = place};
-    for (int i = 0; i < DRAIN_TRIES && !request.drained; i++) {
-        if (i)
-            nanosleep(&(struct timespec){.tv_nsec = DRAIN_PAUSE_NS}, NULL);
-        zovn_mailbox_send(&forwarder->mailbox, drain, &request);
-    }
-}
-
-static void detach(void *context) {
-    struct request *request = context;
-    struct zovn_forwarder *forwarder = request->forwarder;
-    zovn_loop_detach(&forwarder->loop, (uint32_t)request->place);
-    zovn_switch_remove(forwarder->vswitch, (uint32_t)request->place, request->last);
-}
-
-void zovn_forwarder_detach(struct zovn_forwarder *forwarder, int32_t place,
-                           struct zovn_counters *last) {
-    struct request request = {.forwarder = forwarder, .place = place, .last = last};
-    zovn_mailbox_send(&forwarder->mailbox, detach, &request);
-}
-
 static void rewake(void *context) {
-    struct request *request = context;
-    zovn_loop_rewake(&request->forwarder->loop, (uint32_t)request->place, request->which,
-                     request->file);
-    request->call(request->context);
+    const struct rewaking *rewaking = context;
+    zovn_loop_rewake(&rewaking->forwarder->loop, (uint32_t)rewaking->place, rewaking->which,
+                     rewaking->file);
+    rewaking->call(rewaking->context);
 }
 
 void zovn_forwarder_rewake(struct zovn_forwarder *forwarder, int32_t place, uint32_t which,
                            int file, void (*call)(void *context), void *context) {
-    struct request request = {.forwarder = forwarder,
-                              .place = place,
-                              .which = which,
-                              .file = file,
-                              .call = call,
-                              .context = context};
-    zovn_mailbox_send(&forwarder->mailbox, rewake, &request);
+    struct rewaking rewaking = {.forwarder = forwarder,
+                                .place = place,
+                                .which = which,
+                                .file = file,
+                                .call = call,
+                                .context = context};
+    zovn_mailbox_send(&forwarder->mailbox, rewake, &rewaking);
 }
 
 void zovn_forwarder_call(struct zovn_forwarder *forwarder, void (*call)(void *context),
@@ -136,19 +156,25 @@ void zovn_forwarder_call(struct zovn_forwarder *forwarder, void (*call)(void *co
     zovn_mailbox_send(&forwarder->mailbox, call, context);
 }
 
+struct looking {
+    struct zovn_forwarder *forwarder;
+    int32_t place;
+    struct zovn_port_state *state;
+};
+
 static void look(void *context) {
-    struct request *request = context;
-    const struct zovn_switch *vswitch = request->forwarder->vswitch;
-    uint32_t place = (uint32_t)request->place;
-    zovn_switch_counters(vswitch, place, &request->state->counters);
-    request->state->fault = zovn_switch_fault(vswitch, place);
-    request->state->stalled = zovn_switch_stalled(vswitch, place);
+    const struct looking *looking = context;
+    const struct zovn_switch *vswitch = looking->forwarder->vswitch;
+    uint32_t place = (uint32_t)looking->place;
+    zovn_switch_counters(vswitch, place, &looking->state->counters);
+    looking->state->fault = zovn_switch_fault(vswitch, place);
+    looking->state->stalled = zovn_switch_stalled(vswitch, place);
 }
 
 void zovn_forwarder_look(struct zovn_forwarder *forwarder, int32_t place,
                          struct zovn_port_state *state) {
-    struct request request = {.forwarder = forwarder, .place = place, .state = state};
-    zovn_mailbox_send(&forwarder->mailbox, look, &request);
+    struct looking looking = {.forwarder = forwarder, .place = place, .state = state};
+    zovn_mailbox_send(&forwarder->mailbox, look, &looking);
 }
 
 struct naps {
