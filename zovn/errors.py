@@ -3,6 +3,7 @@
 ZovnError
 ├── CheckError     an endpoint that cannot be read
 ├── CoreError      the compiled core is not built, or not the expected version
+│   └── EngineError the simulator's is missing, or has failed (zovn/simulate/errors.py)
 ├── SettingsError  a setting of the switch, or of a port, that cannot be used
 └── SwitchError    the switch refuses a command
     └── SwitchAway no switch answers

@@ -9,7 +9,6 @@ import typer
 from common.command import EXIT_FAILED, EXIT_UNREACHABLE, EXIT_USAGE, Codes
 from common.errors import XtcError
 from zovn.errors import CheckError, SwitchAway, ZovnError
-from zovn.simulate.errors import EngineError
 from zovn.switch.config import DEFAULT_CONTROL
 
 CODES: Codes = MappingProxyType(
@@ -17,7 +16,6 @@ CODES: Codes = MappingProxyType(
         XtcError: EXIT_USAGE,
         ZovnError: EXIT_FAILED,
         CheckError: EXIT_USAGE,
-        EngineError: EXIT_FAILED,
         SwitchAway: EXIT_UNREACHABLE,
     }
 )

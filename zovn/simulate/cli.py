@@ -1,10 +1,11 @@
-"""python -m zovn.simulate: figure 12 of the paper, or any part of it, from the command line."""
+"""zovn simulate: figure 12 of the paper, or any part of it, from the command line."""
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Final, TypeVar
 
 import msgspec
 import typer
@@ -35,6 +36,24 @@ Choice = TypeVar("Choice", bound=str)
 
 QUICK = 20
 """Queries of a run that only shows that all works."""
+OPTIONS: Final[Mapping[str, str]] = {
+    "queries.count": "--queries",
+    "queries.interval_s": "--interval",
+    "queries.request": "--request",
+    "queries.reply": "--reply",
+    "buffers.virtual_queue": "--queue",
+    "buffers.port": "--buffer",
+    "fabric.vm_bps": "--vm-rate",
+    "fabric.aggregations": "--uplinks",
+    "tcp.rto_min_s": "--rto-min",
+    "tcp.rto_slop_s": "--rto-slop",
+    "tcp.delayed_ack_s": "--delayed-ack",
+    "tcp.initial_window": "--initial-window",
+    "background.socket": "--socket",
+    "limit_s": "--limit",
+    "seed": "--seed",
+}
+"""By the fields of a scenario that they set."""
 
 
 def simulate(
@@ -103,7 +122,8 @@ def simulate(
         _chosen("--background", background or ["none"], tuple(LOADS)),
         [own_class],
     )
-    results = _run(base, figure_12() if figure12 else wanted, jobs or os.cpu_count() or 1)
+    with _named_by_option():
+        results = _run(base, figure_12() if figure12 else wanted, jobs or os.cpu_count() or 1)
     if plot is not None:
         plot_results(results, plot)
     if json:
@@ -124,6 +144,20 @@ def _chosen(option: str, given: Sequence[str], choices: tuple[Choice, ...]) -> l
         if one not in choices:
             raise ConfigError(option, f"{one!r}", f"one of {', '.join(choices)}")
     return [choice for choice in choices if choice in given]
+
+
+@contextmanager
+def _named_by_option() -> Iterator[None]:
+    """Name the option in place of the field that it sets.
+
+    Raises:
+        ConfigError: the scenario is invalid.
+    """
+    try:
+        yield
+    except ConfigError as error:
+        option = OPTIONS.get(error.where, error.where)
+        raise ConfigError(option, error.problem, error.fix) from error
 
 
 def _run(base: Scenario, wanted: Sequence[Cell], jobs: int) -> list[Result]:

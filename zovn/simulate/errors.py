@@ -1,16 +1,13 @@
 """Errors of the simulator.
 
-XtcError
-├── ConfigError     a scenario that cannot be simulated (common/errors.py)
+CoreError (zovn/errors.py)
 └── EngineError     the compiled engine is missing, or has failed
+
+A scenario that cannot be simulated is a ConfigError (common/errors.py).
 """
 
-from common.errors import XtcError
+from zovn.errors import CoreError
 
 
-class EngineError(XtcError):
+class EngineError(CoreError):
     """The compiled engine is missing, or has failed: what happened, and how to fix it."""
-
-    def __init__(self, what: str, problem: str, fix: str = "") -> None:
-        self.what, self.problem, self.fix = what, problem, fix
-        super().__init__(f"{what}: {problem}" + (f" ({fix})" if fix else ""))

@@ -207,8 +207,16 @@ def _check(name: str, value: object) -> None:
     fraction = name.endswith(("_s", "_bps", "load"))
     right = type(value) is int or (fraction and type(value) is float)
     if not (right and isinstance(value, int | float) and least <= value <= most):
-        kind = "a number" if fraction else "a whole number"
-        raise ConfigError(name, f"{value}", f"{kind} from {least:g} to {most:g}")
+        raise ConfigError(name, f"{value}", f"{_unit(name)} from {least:g} to {most:g}")
+
+
+def _unit(name: str) -> str:
+    """Return what the number of a field is."""
+    if name.endswith("_s"):
+        return "seconds"
+    if name.endswith("_bps"):
+        return "bits per second"
+    return "a number" if name.endswith("load") else "a whole number"
 
 
 def _choice(name: str, value: object, choices: tuple[str, ...]) -> None:

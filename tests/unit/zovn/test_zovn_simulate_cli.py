@@ -15,12 +15,13 @@ from common.command import exit_code
 from common.errors import ConfigError, XtcError
 from zovn.cli.command import CODES
 from zovn.cli.main import app as zovn
-from zovn.simulate.cli import simulate
+from zovn.simulate.cli import OPTIONS, simulate
 from zovn.simulate.engine import VARIABLE, run
 from zovn.simulate.errors import EngineError
 from zovn.simulate.matrix import figure_12, run_all
 from zovn.simulate.plot import plot_results
 from zovn.simulate.scenario import (
+    BOUNDS,
     Background,
     Buffers,
     Fabric,
@@ -149,6 +150,31 @@ def test_a_mistyped_option_is_named(option: str, value: str) -> None:
     outcome = CliRunner().invoke(APP, [option, value])
     assert isinstance(outcome.exception, XtcError)
     assert str(outcome.exception).startswith(option)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("--queries", "-1", "-1 (a whole number from 0 to 1e+06)"),
+        ("--interval", "0s", "0.0 (seconds from 1e-09 to 3600)"),
+        ("--queue", "1", "1 (a whole number from 5 to 1e+06)"),
+        ("--buffer", "100", "100 bytes are too few to pause senders in time (at least "),
+        ("--vm-rate", "10kb/s", "10000.0 (bits per second from 1e+06 to 1e+12)"),
+        ("--uplinks", "65", "65 (a whole number from 1 to 64)"),
+        ("--initial-window", "0", "0 (a whole number from 1 to 64)"),
+        ("--limit", "2h", "7200.0 (seconds from 1e-09 to 3600)"),
+    ],
+)
+def test_a_value_out_of_range_is_named_by_its_option(option: str, value: str, said: str) -> None:
+    outcome = CliRunner().invoke(APP, [option, value])
+    assert isinstance(outcome.exception, ConfigError)
+    assert str(outcome.exception).startswith(f"{option}: {said}")
+
+
+def test_every_field_that_an_option_sets_has_its_option() -> None:
+    known = {option.opts[0] for option in typer.main.get_command(APP).params}
+    assert set(OPTIONS.values()) <= known
+    assert OPTIONS.keys() <= BOUNDS.keys()
 
 
 def test_a_missing_engine_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
