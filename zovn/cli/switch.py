@@ -164,11 +164,21 @@ def add(
         wire=wire_given(wire) if wire else None,
         **{"class": class_},
     )
+    _add(port, socket, file if save else None)
+
+
+def _add(port: saved.Port, socket: Path, file: Path | None) -> None:
+    """Add a port to the running switch; then write it into the file of settings, if there is one.
+
+    Raises:
+        ConfigError: there are mistakes in the port or the file, which is then as it was.
+        SwitchAway, SwitchError: no switch answers, or it refuses.
+    """
     config = checked({"port": [port]}, "zovn switch port add")
-    text = saved.with_port(read_text(file), port, str(file)) if save else ""
+    text = saved.with_port(read_text(file), port, str(file)) if file else ""
     (table,) = config.table.port
     control.add(socket, port_words(table, config.groups))
-    if save:
+    if file:
         saved.write(file, text)
 
 

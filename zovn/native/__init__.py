@@ -1,1 +1,1 @@
-"""The compiled switch in this process: for tests and measurements, not for a host's frames."""
+"""The compiled switch in this process: for tests, and for the probe of `zovn check`."""
