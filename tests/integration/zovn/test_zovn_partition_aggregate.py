@@ -58,10 +58,12 @@ def test_the_lossless_switch_loses_nothing(stack: ExitStack) -> None:
 
 
 def test_without_tail_loss_probes_only_timeouts_send_again(stack: ExitStack) -> None:
-    took, losses = begin(stack, "zovn").ask(SIZE, LOAD, tail_probes=False)
+    running = begin(stack, "zovn")
+    took, losses = running.ask(SIZE, LOAD, tail_probes=False)
     assert len(took) == LOAD.queries
     assert (losses.dropped, losses.probes) == (0, 0)
     assert losses.retransmitted == 0 or losses.timeouts > 0
+    assert eventually(lambda: all_in_vain(running.network))
 
 
 def test_the_lossy_switch_drops_above_its_queue_and_tcp_waits(stack: ExitStack) -> None:

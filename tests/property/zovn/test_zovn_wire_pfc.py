@@ -57,9 +57,23 @@ def test_another_address_type_or_operation_is_no_pfc(at: int) -> None:
     assert pfc_quanta(bytes(frame)) is None
 
 
-@given(st.binary(max_size=80))
-def test_any_bytes_are_read_without_harm(frame: bytes) -> None:
-    pfc_quanta(frame)
+TO, CONTROL = bytes.fromhex("0180c2000001"), bytes.fromhex("88080101")
+
+
+@given(
+    st.sampled_from([TO, SOURCE]) | st.binary(max_size=6),
+    st.sampled_from([CONTROL, CONTROL[:2] + b"\0\x01"]) | st.binary(max_size=4),
+    st.binary(max_size=40),
+)
+def test_any_bytes_are_a_frame_only_with_its_address_and_type(
+    to: bytes, control: bytes, rest: bytes
+) -> None:
+    frame = to + SOURCE + control + rest
+    found = pfc_quanta(frame)
+    assert (found is not None) == (len(frame) >= 34 and frame[:6] == TO and frame[12:16] == CONTROL)
+    for klass, quanta in (found or {}).items():
+        assert frame[17] >> klass & 1
+        assert quanta == int.from_bytes(frame[18 + 2 * klass : 20 + 2 * klass], "big")
 
 
 # --- time
