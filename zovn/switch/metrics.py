@@ -48,14 +48,16 @@ COUNTED: Final = {
     "waiting": Counted("waiting_frames", "Frames that wait for the port", now=True),
     "waiting_bytes": Counted("waiting_bytes", "Bytes that wait for the port", now=True),
     "blocked_ns": Counted(
-        "blocked_seconds", "Time in which frames waited for the port and it took none", unit=_SECOND
+        "blocked_seconds",
+        "Time in which frames waited for the port and it took none; of a wire, over all classes",
+        unit=_SECOND,
     ),
     "longest_ns": Counted(
         "longest_block_seconds", "The longest of such times", now=True, unit=_SECOND
     ),
     "stalls": Counted("stalls", "Times that the port took nothing for longer than `stall`"),
     "moves": Counted("moves", "Addresses that moved to the port"),
-    "not_learned": Counted("not_learned_frames", "Frames with an address beyond its limit"),
+    "not_learned": Counted("not_learned_frames", "Frames with an address that was not learned"),
     "beyond": Counted("beyond_frames", "Frames from a wire beyond the buffer of their class"),
     "unsound": Counted("unsound_frames", "Frames from a wire that are not sound"),
     "pauses_sent": Counted("pfc_sent_frames", "PFC frames to the peer of a wire"),

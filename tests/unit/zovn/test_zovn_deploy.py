@@ -30,8 +30,8 @@ UNITS = {name: DEPLOY / "systemd" / f"zovn-{name}.service" for name in ("switch"
 RULES = DEPLOY / "prometheus" / "zovn.yml"
 SETTINGS = DEPLOY / "etc" / "zovn.toml"
 DATE = "2026-11-21"
-GUIDES = [ROOT / "docs" / "howto" / name for name in ("zovn.md", "zovn-operation.md")]
-DOCUMENT = GUIDES[0].read_text()
+GUIDES = sorted((ROOT / "docs" / "howto").glob("zovn*.md"))
+DOCUMENT = (ROOT / "docs" / "howto" / "zovn.md").read_text()
 
 # --- units
 
@@ -215,6 +215,11 @@ def leaves(words: tuple[str, ...], command: object) -> list[tuple[str, ...]]:
     inner = getattr(command, "commands", {})
     below = [leaf for name, one in inner.items() for leaf in leaves((*words, name), one)]
     return below or [words]
+
+
+def test_there_are_guides() -> None:
+    names = {guide.name for guide in GUIDES}
+    assert {f"zovn{one}.md" for one in ("", "-check", "-operation", "-veth", "-wire")} <= names
 
 
 @pytest.mark.parametrize("line", commands_shown(GUIDES, "zovn"))

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+import msgspec
 import pytest
 from documents_rig import rows_under
 
 from common.errors import ConfigError
-from zovn.switch.control import status
+from zovn.switch.control import PortReport, StationReport, SwitchReport, status
 from zovn.switch.metrics import COUNTED, SwitchCollector, served
+from zovn.switch.rates import PortRates, Rates
 
 ROOT: Final = Path(__file__).parents[3]
 GUIDE: Final = (ROOT / "docs" / "howto" / "zovn-operation.md").read_text()
@@ -129,6 +131,22 @@ def test_every_metric_is_explained(switch: Path) -> None:
 def test_every_reason_is_explained() -> None:
     row = " ".join(rows_under(GUIDE, "## Metrics")["zovn_port_drops_total"])
     assert {reason for reason in REASONS if f"`{reason}`" not in row} == {"congestion"}
+
+
+def test_every_reason_has_what_to_do_about_it() -> None:
+    rows = rows_under(GUIDE, "## Why frames are dropped")
+    assert set(REASONS) <= rows.keys()
+    assert {"not_learned", "unsound", "lost", "beyond"} <= rows.keys()
+    assert {len(row) for row in rows.values()} == {3}
+
+
+def test_every_field_that_json_shows_is_explained() -> None:
+    shapes = (SwitchReport, PortReport, StationReport, Rates, PortRates)
+    fields = {one.encode_name for shape in shapes for one in msgspec.structs.fields(shape)}
+    rows = rows_under(GUIDE, "## Scripts")
+    explained = {name for row in rows.values() for name in re.findall(r"`(\w+)`", row[0])}
+    assert explained == fields - {"ports"}
+    assert set(COUNTED) <= set(re.findall(r"`(\w+)`", rows["counters"][1]))
 
 
 def test_every_alert_is_explained_and_names_metrics_that_exist(switch: Path) -> None:
