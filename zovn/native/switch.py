@@ -218,7 +218,7 @@ class Switch:
         return None if due_ns == 2**64 - 1 else (due_ns - self.now_ns) / 1e9
 
     def fix(self, number: int, vlan: int, address: bytes) -> bool:
-        """Make an address static, if the port has room for it."""
+        """Make an address static, if the port has room and no other has it as a static one."""
         return bool(self.library.zovn_switch_fix(self.handle, number, vlan, address))
 
     def find(self, vlan: int, address: bytes) -> int | None:
