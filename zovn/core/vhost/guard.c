@@ -42,21 +42,23 @@ static bool replace(uintptr_t begin, uint64_t bytes, bool *lost) {
     return mmap((void *)begin, bytes, PROT_READ | PROT_WRITE, flags, -1, 0) != MAP_FAILED;
 }
 
+/* A page of whichever size the mapping has. */
+static bool replace_page(uintptr_t address, bool *lost) {
+    static const uint64_t SIZES[] = {UINT64_C(1) << 12, UINT64_C(1) << 21, UINT64_C(1) << 30};
+    for (uint32_t i = 0; lost && i < sizeof SIZES / sizeof SIZES[0]; i++)
+        if (replace(address & ~(SIZES[i] - 1), SIZES[i], lost))
+            return true;
+    return false;
+}
+
+/* A range may be a part of a huge page, which the kernel replaces as a whole, or not at all. */
 static bool replace_range(uintptr_t address) {
     for (uint32_t i = 0; i < guarded.count; i++) {
         const struct range *range = &guarded.ranges[i];
         if (address >= range->begin && address < range->end)
-            return replace(range->begin, range->end - range->begin, range->lost);
+            return replace(range->begin, range->end - range->begin, range->lost) ||
+                   replace_page(address, range->lost);
     }
-    return false;
-}
-
-/* A page of whichever size the mapping has. */
-static bool replace_page(uintptr_t address) {
-    static const uint64_t SIZES[] = {UINT64_C(1) << 12, UINT64_C(1) << 21, UINT64_C(1) << 30};
-    for (uint32_t i = 0; this_threads && i < sizeof SIZES / sizeof SIZES[0]; i++)
-        if (replace(address & ~(SIZES[i] - 1), SIZES[i], this_threads))
-            return true;
     return false;
 }
 
@@ -68,7 +70,7 @@ static void handle(int number, siginfo_t *information, void *context) {
     bool access = information->si_code > 0;
     lock();
     bool replaced = access && (replace_range((uintptr_t)information->si_addr) ||
-                               replace_page((uintptr_t)information->si_addr));
+                               replace_page((uintptr_t)information->si_addr, this_threads));
     unlock();
     errno = error;
     if (replaced)
