@@ -85,13 +85,22 @@ bool zovn_guard_install(void) {
     return sigaction(SIGBUS, &action, NULL) == 0;
 }
 
+static bool is_known(const struct range *range) {
+    for (uint32_t i = 0; i < guarded.count; i++)
+        if (guarded.ranges[i].begin == range->begin && guarded.ranges[i].end == range->end &&
+            guarded.ranges[i].lost == range->lost)
+            return true;
+    return false;
+}
+
 bool zovn_guard_add(const void *begin, uint64_t bytes, bool *lost) {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)begin;
+    const struct range range = {from & ~(page - 1), (from + bytes + page - 1) & ~(page - 1), lost};
     lock();
-    bool fits = guarded.count < sizeof guarded.ranges / sizeof guarded.ranges[0];
-    if (fits)
-        guarded.ranges[guarded.count++] =
-            (struct range){from & ~(page - 1), (from + bytes + page - 1) & ~(page - 1), lost};
+    bool known = is_known(&range);
+    bool fits = known || guarded.count < sizeof guarded.ranges / sizeof guarded.ranges[0];
+    if (fits && !known)
+        guarded.ranges[guarded.count++] = range;
     unlock();
     return fits;
 }

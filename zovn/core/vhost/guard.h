@@ -12,8 +12,9 @@
 /* Once, before there are ports. Return false with errno. */
 bool zovn_guard_install(void);
 
-/* Guard a mapping, or the pages of a part of one. A fault in it sets `*lost`. Return false if there
- * is no room. */
+/* Guard a mapping, or the pages of a part of one. A fault in it sets `*lost`. What is guarded already
+ * takes no more room: a front end may have the same record looked at any number of times. Return false
+ * if there is no room. */
 bool zovn_guard_add(const void *begin, uint64_t bytes, bool *lost);
 
 /* Guard no longer what sets `*lost`: before it is unmapped. */
