@@ -72,12 +72,15 @@ class FrontEnd(Guest):
 
     def _get_inflight(self) -> None:
         """Have the switch make the memory of its record."""
-        asked = struct.pack("<QQHH4x", 0, 0, 2, self.transmit.size)
-        self._send(GET_INFLIGHT_FD, asked, 0)
-        reply, files, _, _ = socket.recv_fds(self.socket, 12 + len(asked), 1)
-        self.inflight = reply[12:]
+        self._send(GET_INFLIGHT_FD, struct.pack("<QQHH4x", 0, 0, 2, self.transmit.size), 0)
+        self.inflight = self.receive_records()
+
+    def receive_records(self) -> bytes:
+        """Receive the file of records that the switch has made; return what it says of them."""
+        reply, files, _, _ = socket.recv_fds(self.socket, 12 + 24, 1)
         self.inflight_file = files[0]
         self.files += files
+        return reply[12:]
 
     def _set_inflight(self) -> None:
         assert self.tell(SET_INFLIGHT_FD, self.inflight, [self.inflight_file])

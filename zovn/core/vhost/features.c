@@ -51,6 +51,12 @@ uint64_t zovn_vhost_protocol_features(const struct zovn_port_options *options) {
            bit(INFLIGHT_SHMFD) | bit(STATUS);
 }
 
+/* Where it knows of records, it reads and writes them when a ring begins, at places that are written
+ * there: behind their ends, if the front end says so. The switch itself goes on from them. */
+uint64_t zovn_vhost_passed_on(uint64_t chosen) {
+    return chosen & ~bit(INFLIGHT_SHMFD);
+}
+
 uint32_t zovn_vhost_sends(uint64_t features) {
     uint32_t offloads = 0;
     for (uint32_t i = 0; i < PAIR_COUNT; i++)

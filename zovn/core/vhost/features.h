@@ -13,6 +13,9 @@ uint64_t zovn_vhost_features(const struct zovn_port_options *options);
 /* Protocol features that are offered. */
 uint64_t zovn_vhost_protocol_features(const struct zovn_port_options *options);
 
+/* Of the protocol features that a front end has chosen, return those that librte_vhost is to know. */
+uint64_t zovn_vhost_passed_on(uint64_t chosen);
+
 /* Offloads that a guest with these features may leave to others, and those that it accepts. */
 uint32_t zovn_vhost_sends(uint64_t features);
 uint32_t zovn_vhost_takes(uint64_t features);

@@ -69,7 +69,7 @@ static const char *find_pair(struct zovn_guest *guest, const struct zovn_line *l
     *own = (struct zovn_guest_rings){.number = number};
     for (uint32_t i = 0; i < ZOVN_RINGS; i++)
         own->files[i] = files_of(line, device, number * ZOVN_RINGS + i);
-    const char *problem = zovn_vhost_pair(device, number, &guest->memory, rings);
+    const char *problem = zovn_vhost_pair(device, number, &guest->recorded, &guest->memory, rings);
     if (!problem)
         record(own, &line->options, device, &rings->transmit);
     return problem;

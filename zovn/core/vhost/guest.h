@@ -12,6 +12,7 @@ struct zovn_guest {
     struct zovn_port *port; /* NULL: not attached; else the forwarding thread's */
     struct zovn_memory memory; /* `lost` holds until another front end connects */
     struct zovn_dirty dirty;
+    struct zovn_recorded recorded; /* by the front end; none: 0 rings */
     uint32_t count;            /* of pairs */
     struct zovn_guest_rings {
         uint32_t number; /* of the pair, as the front end counts */

@@ -71,13 +71,19 @@ static bool read_ring(int device, uint16_t number, uint64_t features,
     return zovn_split_ring_valid(ring) && in_memory(ring);
 }
 
-/* The record of what is taken, if the front end keeps one that is large enough. */
-static struct zovn_inflight *inflight_of(int device, uint16_t number, uint32_t size) {
+enum { RECORD_VERSION = 1 };
+
+/* The record of what is taken, if the front end keeps one that is large enough. librte_vhost knows its
+ * address, but not whether it is still mapped, nor its size: the front end can write the one there. */
+static struct zovn_inflight *inflight_of(int device, uint16_t number, uint32_t size,
+                                         const struct zovn_recorded *recorded) {
     struct rte_vhost_ring_inflight found = {0};
-    if (rte_vhost_get_vhost_ring_inflight(device, number, &found) < 0 || !found.inflight_split ||
-        found.inflight_split->desc_num < size)
+    if (number >= recorded->rings || size > recorded->entries ||
+        rte_vhost_get_vhost_ring_inflight(device, number, &found) < 0 || !found.inflight_split)
         return NULL;
-    return (struct zovn_inflight *)found.inflight_split;
+    struct zovn_inflight *inflight = (struct zovn_inflight *)found.inflight_split;
+    inflight->version = RECORD_VERSION;
+    return inflight;
 }
 
 static bool read_features(int device, struct zovn_ring_settings *settings) {
@@ -109,14 +115,15 @@ const char *zovn_vhost_device(int device, struct zovn_memory *memory,
     return guard_memory(device, &memory->lost) ? NULL : "there is no room to guard its memory";
 }
 
-static bool guard_inflight(const struct zovn_split_ring *ring, bool *lost) {
-    const struct zovn_inflight *inflight = ring->inflight;
-    uint64_t bytes = sizeof *inflight + ring->size * sizeof inflight->entries[0];
+/* All of it, whatever size the ring has now: so it takes the same room each time. */
+static bool guard_inflight(const struct zovn_inflight *inflight,
+                           const struct zovn_recorded *recorded, bool *lost) {
+    uint64_t bytes = sizeof *inflight + recorded->entries * sizeof inflight->entries[0];
     return !inflight || zovn_guard_add(inflight, bytes, lost);
 }
 
-const char *zovn_vhost_pair(int device, uint32_t pair, struct zovn_memory *memory,
-                            struct zovn_ring_pair *rings) {
+const char *zovn_vhost_pair(int device, uint32_t pair, const struct zovn_recorded *recorded,
+                            struct zovn_memory *memory, struct zovn_ring_pair *rings) {
     const uint16_t first = (uint16_t)(pair * ZOVN_RINGS), transmit = first + ZOVN_TRANSMIT;
     uint64_t features;
     if (rte_vhost_get_negotiated_features(device, &features) < 0)
@@ -124,9 +131,10 @@ const char *zovn_vhost_pair(int device, uint32_t pair, struct zovn_memory *memor
     if (!read_ring(device, transmit, features, memory, &rings->transmit) ||
         !read_ring(device, first + ZOVN_RECEIVE, features, memory, &rings->receive))
         return "its rings cannot be used";
-    rings->transmit.inflight = inflight_of(device, transmit, rings->transmit.size);
-    return guard_inflight(&rings->transmit, &memory->lost) ? NULL
-                                                           : "there is no room to guard its record";
+    rings->transmit.inflight = inflight_of(device, transmit, rings->transmit.size, recorded);
+    return guard_inflight(rings->transmit.inflight, recorded, &memory->lost)
+               ? NULL
+               : "there is no room to guard its record";
 }
 
 static bool find_file(const struct rte_vhost_memory *table, uint64_t address,

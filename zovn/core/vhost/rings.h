@@ -13,6 +13,13 @@ enum {
     ZOVN_MOST_RINGS = ZOVN_RINGS * ZOVN_MOST_PAIRS
 };
 
+/* The records of what is taken that a front end keeps, as its last message about them said: how many
+ * there are, one for each ring from the first on, and for how many entries. What is written there is the
+ * front end's. */
+struct zovn_recorded {
+    uint32_t rings, entries;
+};
+
 /* Copies of the eventfds by which the guest is notified, and notifies; -1: none. */
 struct zovn_vhost_files {
     int call, kick;
@@ -24,10 +31,10 @@ struct zovn_vhost_files {
 const char *zovn_vhost_device(int device, struct zovn_memory *memory,
                               struct zovn_ring_settings *settings);
 
-/* Fill in the rings of a pair; the record of what is taken is guarded, too. Return NULL, or the
- * problem. */
-const char *zovn_vhost_pair(int device, uint32_t pair, struct zovn_memory *memory,
-                            struct zovn_ring_pair *rings);
+/* Fill in the rings of a pair; the record of what is taken, if the front end keeps it, is guarded, too.
+ * Return NULL, or the problem. */
+const char *zovn_vhost_pair(int device, uint32_t pair, const struct zovn_recorded *recorded,
+                            struct zovn_memory *memory, struct zovn_ring_pair *rings);
 
 /* Say in which file a ring lies, and where; return false if that is not known. */
 bool zovn_vhost_about(int device, const struct zovn_split_ring *ring, struct zovn_record_of *about);

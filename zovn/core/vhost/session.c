@@ -3,7 +3,10 @@
 
 #include <string.h>
 
+#include "rings/inflight.h"
 #include "vhost/guard.h"
+
+enum { RECORD_ALIGN = 64 }; /* records follow each other at multiples of this */
 
 /* Requests of the vhost-user protocol that this file knows. */
 enum {
@@ -60,6 +63,7 @@ bool zovn_session_connect(struct zovn_session *session, int device) {
         return false;
     session->device = device;
     session->guest.memory.lost = session->guest.dirty.known = false;
+    session->guest.recorded = (struct zovn_recorded){0};
     return true;
 }
 
@@ -91,9 +95,12 @@ void zovn_session_enable(struct zovn_session *session, uint32_t ring, bool enabl
     attach_if_ready(session);
 }
 
+static bool is_of_records(uint32_t message) {
+    return message == GET_INFLIGHT_FD || message == SET_INFLIGHT_FD;
+}
+
 static bool moves_all(uint32_t message) {
-    return message == RESET_OWNER || message == SET_MEM_TABLE || message == GET_INFLIGHT_FD ||
-           message == SET_INFLIGHT_FD;
+    return message == RESET_OWNER || message == SET_MEM_TABLE || is_of_records(message);
 }
 
 static bool moves_one(uint32_t message) {
@@ -125,18 +132,45 @@ static void forget_log(struct zovn_session *session) {
     zovn_guest_relog(&session->guest, &session->line, session->device);
 }
 
-void zovn_session_before(struct zovn_session *session, uint32_t message,
-                         const struct zovn_place *says) {
-    session->message = message;
-    zovn_guard_thread(&session->guest.memory.lost);
-    if (moves_attached(session, message, says))
-        detach(session);
-    if (message == SET_VRING_ADDR && says->ring < ZOVN_MOST_RINGS)
-        session->places[says->ring] = *says;
+/* librte_vhost unmaps the records, even if it then refuses others. */
+static void forget_records(struct zovn_session *session) {
+    session->guest.recorded = (struct zovn_recorded){0};
+}
+
+/* librte_vhost makes, or maps, as many as it is told, and writes into each. */
+static bool are_possible(const struct zovn_session *session, uint32_t message,
+                         const struct zovn_records *says) {
+    const uint64_t rings = says->rings, entries = says->entries;
+    const uint64_t bytes =
+        sizeof(struct zovn_inflight) + entries * sizeof(struct zovn_inflight_entry);
+    const uint64_t each = (bytes + RECORD_ALIGN - 1) / RECORD_ALIGN * RECORD_ALIGN;
+    return rings <= session->line.options.queues * ZOVN_RINGS &&
+           (message == GET_INFLIGHT_FD || rings * each <= says->bytes);
+}
+
+static void note(struct zovn_session *session, uint32_t message, const union zovn_says *says) {
+    if (message == SET_VRING_ADDR && says->place.ring < ZOVN_MOST_RINGS)
+        session->places[says->place.ring] = says->place;
     if (message == SET_MEM_TABLE)
         session->mapped = false;
     if (message == SET_LOG_BASE || message == RESET_OWNER)
         forget_log(session);
+    if (is_of_records(message) || message == RESET_OWNER)
+        forget_records(session);
+    if (message == SET_INFLIGHT_FD)
+        session->said = (struct zovn_recorded){says->records.rings, says->records.entries};
+}
+
+bool zovn_session_before(struct zovn_session *session, uint32_t message,
+                         const union zovn_says *says) {
+    session->message = message;
+    zovn_guard_thread(&session->guest.memory.lost);
+    if (is_of_records(message) && !are_possible(session, message, &says->records))
+        return false;
+    if (moves_attached(session, message, &says->place))
+        detach(session);
+    note(session, message, says);
+    return true;
 }
 
 /* Not called for a message that failed. A ring without its addresses is not valid: it is attached
@@ -145,6 +179,8 @@ void zovn_session_after(struct zovn_session *session) {
     bool moved = moves_all(session->message) || moves_one(session->message) ||
                  session->message == SET_LOG_BASE;
     session->mapped |= session->message == SET_MEM_TABLE;
+    if (session->message == SET_INFLIGHT_FD)
+        session->guest.recorded = session->said;
     session->guest.dirty.known |= session->message == SET_LOG_BASE;
     if (session->message == SET_LOG_BASE || session->message == SET_FEATURES)
         zovn_guest_relog(&session->guest, &session->line, session->device);

@@ -14,6 +14,19 @@ struct zovn_place {
     uint64_t descriptors, used, avail, log;
 };
 
+/* What GET_INFLIGHT_FD and SET_INFLIGHT_FD say of records; the second one also says where in its file
+ * they are. */
+struct zovn_records {
+    uint64_t bytes, offset;
+    uint16_t rings, entries;
+};
+
+/* What a message says, which depends on its request. */
+union zovn_says {
+    struct zovn_place place; /* its ring is that of any message about one */
+    struct zovn_records records;
+};
+
 struct zovn_session {
     struct zovn_line line;
     int device; /* librte_vhost's number; -1: no front end is connected */
@@ -21,6 +34,7 @@ struct zovn_session {
     bool enabled[ZOVN_MOST_RINGS];
     bool mapped;      /* the front end's last table of memory was accepted */
     uint32_t message; /* that is handled now; 0: none */
+    struct zovn_recorded said; /* by the message, if it is SET_INFLIGHT_FD */
     struct zovn_place places[ZOVN_MOST_RINGS];
     struct zovn_guest guest;
 };
@@ -36,10 +50,10 @@ void zovn_session_run(struct zovn_session *session);
 void zovn_session_stop(struct zovn_session *session);
 void zovn_session_enable(struct zovn_session *session, uint32_t ring, bool enable);
 
-/* Around each message of the front end; `says` is what it says if it is SET_VRING_ADDR. Its ring is
- * that of any message about one. */
-void zovn_session_before(struct zovn_session *session, uint32_t message,
-                         const struct zovn_place *says);
+/* Around each message of the front end. Return false if it is to be refused: librte_vhost must not see
+ * it, and nothing has changed. */
+bool zovn_session_before(struct zovn_session *session, uint32_t message,
+                         const union zovn_says *says);
 void zovn_session_after(struct zovn_session *session);
 
 #endif

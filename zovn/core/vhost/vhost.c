@@ -13,7 +13,7 @@
 #include "vhost/record.h"
 #include "vhost/session.h"
 
-enum { GET_QUEUE_NUM = 17 };
+enum { SET_PROTOCOL_FEATURES = 16, GET_QUEUE_NUM = 17 };
 
 struct zovn_vhost {
     struct zovn_session session;
@@ -83,16 +83,27 @@ static enum rte_vhost_msg_result answer_queues(const struct zovn_session *sessio
     return RTE_VHOST_MSG_RESULT_REPLY;
 }
 
+static void pass_on_features(struct message *message) {
+    uint64_t chosen;
+    memcpy(&chosen, says(message), sizeof chosen);
+    chosen = zovn_vhost_passed_on(chosen);
+    memcpy(says(message), &chosen, sizeof chosen);
+}
+
 static enum rte_vhost_msg_result before(int device, void *bytes) {
     struct zovn_session *session = own_session(device);
     struct message *message = bytes;
-    struct zovn_place place;
+    union zovn_says said;
     if (!session)
         return RTE_VHOST_MSG_RESULT_NOT_HANDLED;
-    memcpy(&place, says(message), sizeof place);
-    zovn_session_before(session, message->request, &place);
-    return message->request == GET_QUEUE_NUM ? answer_queues(session, message)
-                                             : RTE_VHOST_MSG_RESULT_NOT_HANDLED;
+    memcpy(&said, says(message), sizeof said);
+    if (!zovn_session_before(session, message->request, &said))
+        return RTE_VHOST_MSG_RESULT_ERR;
+    if (message->request == GET_QUEUE_NUM)
+        return answer_queues(session, message);
+    if (message->request == SET_PROTOCOL_FEATURES)
+        pass_on_features(message);
+    return RTE_VHOST_MSG_RESULT_NOT_HANDLED;
 }
 
 static enum rte_vhost_msg_result after(int device, void *message) {
