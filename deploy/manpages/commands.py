@@ -110,6 +110,7 @@ ZOVN = Program(
     signals={
         "SIGTERM, SIGINT": "ends the switch after what it took is delivered, within 100 ms for "
         "each port; or the exporter",
+        "SIGHUP": "is ignored by the switch",
     },
     see=(("zovn.toml", 5), ("xtc", 8)),
 )

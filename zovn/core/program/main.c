@@ -34,7 +34,8 @@ static bool read_config(struct zovn_config *config, const char *path) {
     return good;
 }
 
-/* Threads that are started later inherit the mask: signals come here alone. */
+/* Threads that are started later inherit the mask: signals come here alone. A terminal that goes takes
+ * no guest's network away. */
 static int catch_signals(void) {
     sigset_t ends;
     sigemptyset(&ends);
@@ -42,6 +43,7 @@ static int catch_signals(void) {
     sigaddset(&ends, SIGINT);
     sigprocmask(SIG_BLOCK, &ends, NULL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
     return signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
