@@ -21,6 +21,9 @@ static struct zovn_vhost_files files_of(const struct zovn_line *line, int device
     if (files.refused)
         zovn_say("%s: ring %u: a notification that is no eventfd is not used", line->options.name,
                  ring);
+    if (files.error)
+        zovn_say("%s: ring %u: there are no notifications, and its guest may hang: %s",
+                 line->options.name, ring, strerror(files.error));
     return files;
 }
 

@@ -1,6 +1,7 @@
 /* Reads rings, memory and features from librte_vhost. */
 #include "vhost/rings.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -164,10 +165,13 @@ bool zovn_vhost_about(int device, const struct zovn_split_ring *ring,
     return found;
 }
 
-static int copy(int file, bool *refused) {
+static int copy(int file, struct zovn_vhost_files *files) {
     bool usable = file >= 0 && zovn_call_usable(file);
-    *refused |= file >= 0 && !usable;
-    return usable ? fcntl(file, F_DUPFD_CLOEXEC, 0) : -1;
+    files->refused |= file >= 0 && !usable;
+    int own = usable ? fcntl(file, F_DUPFD_CLOEXEC, 0) : -1;
+    if (usable && own < 0)
+        files->error = errno;
+    return own;
 }
 
 struct zovn_vhost_files zovn_vhost_files(int device, uint32_t ring) {
@@ -175,7 +179,7 @@ struct zovn_vhost_files zovn_vhost_files(int device, uint32_t ring) {
     struct rte_vhost_vring found;
     if (rte_vhost_get_vhost_vring(device, (uint16_t)ring, &found) < 0)
         return files;
-    files.call = copy(found.callfd, &files.refused);
-    files.kick = copy(found.kickfd, &files.refused);
+    files.call = copy(found.callfd, &files);
+    files.kick = copy(found.kickfd, &files);
     return files;
 }

@@ -24,6 +24,7 @@ struct zovn_recorded {
 struct zovn_vhost_files {
     int call, kick;
     bool refused; /* there was a file that is no eventfd */
+    int error;    /* why one could not be copied; 0: all could */
 };
 
 /* Fill in the memory of a device, which is guarded from then on, and what its features say. Return

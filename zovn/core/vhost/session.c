@@ -20,6 +20,9 @@ enum {
     GET_VRING_BASE = 11,
     SET_VRING_KICK = 12,
     SET_VRING_CALL = 13,
+    IOTLB_MSG = 22,
+    POSTCOPY_ADVISE = 28,
+    POSTCOPY_END = 30,
     GET_INFLIGHT_FD = 31,
     SET_INFLIGHT_FD = 32,
 };
@@ -148,6 +151,15 @@ static bool are_possible(const struct zovn_session *session, uint32_t message,
            (message == GET_INFLIGHT_FD || rings * each <= says->bytes);
 }
 
+/* librte_vhost handles what was not offered, too. After POSTCOPY_ADVISE each access to the guest's memory
+ * may wait for the front end. */
+static bool is_acceptable(const struct zovn_session *session, uint32_t message,
+                          const union zovn_says *says) {
+    if (message == IOTLB_MSG || (message >= POSTCOPY_ADVISE && message <= POSTCOPY_END))
+        return false;
+    return !is_of_records(message) || are_possible(session, message, &says->records);
+}
+
 static void note(struct zovn_session *session, uint32_t message, const union zovn_says *says) {
     if (message == SET_VRING_ADDR && says->place.ring < ZOVN_MOST_RINGS)
         session->places[says->place.ring] = says->place;
@@ -165,7 +177,7 @@ bool zovn_session_before(struct zovn_session *session, uint32_t message,
                          const union zovn_says *says) {
     session->message = message;
     zovn_guard_thread(&session->guest.memory.lost);
-    if (is_of_records(message) && !are_possible(session, message, &says->records))
+    if (!is_acceptable(session, message, says))
         return false;
     if (moves_attached(session, message, &says->place))
         detach(session);

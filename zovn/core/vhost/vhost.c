@@ -12,6 +12,7 @@
 #include "vhost/features.h"
 #include "vhost/record.h"
 #include "vhost/session.h"
+#include "vhost/waits.h"
 
 enum { SET_PROTOCOL_FEATURES = 16, GET_QUEUE_NUM = 17 };
 
@@ -119,9 +120,13 @@ static int connected(int device) {
     struct zovn_session *session = session_of(device);
     if (!session)
         return -1;
-    if (zovn_session_connect(session, device))
+    const char *name = session->line.options.name;
+    if (!zovn_waits_bound(session->line.options.path))
+        zovn_say("%s: a front end is refused: its connection is not found in /proc/self/fd", name);
+    else if (zovn_session_connect(session, device))
         return rte_vhost_extern_callback_register(device, &AROUND, NULL);
-    zovn_say("%s: a second front end is refused: one is connected", session->line.options.name);
+    else
+        zovn_say("%s: a second front end is refused: one is connected", name);
     return -1;
 }
 
