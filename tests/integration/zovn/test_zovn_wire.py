@@ -255,6 +255,23 @@ def test_what_comes_beyond_the_buffer_is_dropped_and_counted_by_itself() -> None
 
 
 @pytest.mark.usefixtures("ends")
+def test_what_waits_in_the_socket_stays_there_until_the_switch_takes_it() -> None:
+    """A buffer has room for 92 of these frames; 400 came while the switch stood still."""
+    peer = Peer(switch(received=128), buffer_bytes=16_384, pfc=())
+    for number in range(400):
+        peer.send(tagged(address(SINK), 3, number), klass=3)
+    got: list[int] = []
+
+    def all_came() -> bool:
+        got.extend(map(serial, peer.rig.ports[SINK].receive_all()))
+        return len(got) + peer.rig.counters(peer.port).beyond == 400
+
+    passing(peer.rig, until=all_came)
+    assert got == list(range(400))
+    assert peer.rig.counters(peer.port).overruns == 0
+
+
+@pytest.mark.usefixtures("ends")
 def test_a_class_that_the_peer_pauses_waits_alone_until_it_is_resumed() -> None:
     peer = Peer(switch(), rate_bps=10**6)  # a pause lasts for 33 s
     peer.know()

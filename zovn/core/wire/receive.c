@@ -2,7 +2,9 @@
 #include "wire/arp.h"
 #include "wire/wire_parts.h"
 
-enum { BATCH = 128 };
+/* Of what is read at once, the switch takes so many in a step. The socket has more room for the rest than
+ * the classes' buffers. */
+enum { BATCH = 128, HELD = 64 };
 
 /* Time in which a class was paused, up to now. */
 static void note_pauses(struct zovn_wire *wire, uint64_t now_ns) {
@@ -53,10 +55,11 @@ static void take(struct zovn_wire *wire, const struct zovn_arrival *arrival, uin
 
 void zovn_wire_receive(struct zovn_wire *wire, uint64_t now_ns) {
     struct zovn_inbound *inbound = &wire->inbound;
+    const uint64_t before = inbound->posted;
     struct zovn_arrival arrival;
     int found = 1;
     note_pauses(wire, now_ns);
-    for (int i = 0; i < BATCH && found > 0; i++) {
+    for (int i = 0; i < BATCH && found > 0 && inbound->posted - before < HELD; i++) {
         found = zovn_link_receive(&wire->link, zovn_inbound_room(inbound), inbound->slot_bytes,
                                   &arrival);
         if (found > 0)
