@@ -2,7 +2,9 @@
 
 import select
 import socket
+import struct
 import subprocess
+import time
 import weakref
 from collections import Counter
 from collections.abc import Iterator
@@ -352,6 +354,65 @@ def test_what_is_not_sound_or_of_another_network_is_refused_and_counted() -> Non
     passing(peer.rig, until=peer.rig.ports[SINK].receive)
     assert peer.rig.counters(peer.port).unsound == 2
     assert peer.rig.counters(peer.port).into == 1
+
+
+def packet(to: bytes, port: int, protocol: int = 17) -> bytes:
+    """Return an Ethernet frame of 1,500 bytes with a packet of another program."""
+    ipv4 = struct.pack("!BBHHHBBH", 0x45, 0, 1486, 0, 0, 64, protocol, 0)
+    ipv4 += socket.inet_aton(THERE) + socket.inet_aton(HERE)
+    ports = struct.pack("!HHHH", 40_000, port, 1466, 0)
+    return (to + address(9) + b"\x08\0" + ipv4 + ports).ljust(1500, b"\0")
+
+
+@pytest.mark.usefixtures("ends")
+@pytest.mark.parametrize("kind", ["tcp", "udp", "ipv6", "vlan"])
+def test_the_hosts_own_traffic_takes_no_room_in_the_socket(kind: str) -> None:
+    """The socket has room for some 7,000 of these frames."""
+    peer = Peer(switch())
+    here = bytes(peer.here.ethernet)
+    own = {
+        "tcp": packet(here, 4789, protocol=6),
+        "udp": packet(here, 4790),
+        "ipv6": packet(here, 4789)[:12] + b"\x86\xdd" + bytes(1486),
+        "vlan": here + address(9) + b"\x81\0\0\7" + packet(here, 53)[12:-4],
+    }
+    for number in range(12_000):
+        peer.raw.send(own[kind])
+        if number % 100 == 0:
+            time.sleep(0.0005)  # the kernel's queue between the two ends has room for 1,000
+    peer.send(tagged(address(SINK), 0, 1))
+    passing(peer.rig, until=peer.rig.ports[SINK].receive)
+    counted = peer.rig.counters(peer.port)
+    assert (counted.into, counted.overruns, counted.unsound) == (1, 0, 0)
+
+
+@pytest.mark.usefixtures("ends")
+def test_options_of_the_outer_packet_and_frames_without_a_tag_pass_the_filter() -> None:
+    peer = Peer(switch())
+    path = RawPath(peer.there, peer.here, VNI, 0, tagged=False)
+    for number in range(2):
+        whole = encapsulated(tagged(address(SINK), 0, number), path)
+        peer.raw.send(with_options(whole) if number else whole)
+    got: list[int] = []
+
+    def both() -> bool:
+        got.extend(map(serial, peer.rig.ports[SINK].receive_all()))
+        return got == [0, 1]
+
+    passing(peer.rig, until=both)
+    assert peer.rig.counters(peer.port).unsound == 0
+
+
+def with_options(whole: bytes) -> bytes:
+    """Return an untagged frame of a tunnel, of which the IPv4 header has four bytes of options."""
+    header = bytearray(whole[14:34] + b"\1\1\1\0")
+    header[0] = 0x46
+    header[2:4] = (int.from_bytes(header[2:4], "big") + 4).to_bytes(2, "big")
+    header[10:12] = b"\0\0"
+    total = sum(struct.unpack("!12H", header))
+    total = (total & 0xFFFF) + (total >> 16)
+    header[10:12] = (~((total & 0xFFFF) + (total >> 16)) & 0xFFFF).to_bytes(2, "big")
+    return whole[:14] + bytes(header) + whole[34:]
 
 
 @pytest.mark.usefixtures("ends")

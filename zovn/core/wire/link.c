@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "wire/bytes.h"
+#include "wire/filter.h"
 
 enum { SOCKET_BYTES = 8 << 20, ADDRESSES_BYTES = 12 };
 
@@ -47,7 +48,8 @@ static bool look_up(struct zovn_link *link, char *problem) {
     return true;
 }
 
-/* The frames that the kernel itself sends are none from the wire. */
+/* The frames that the kernel itself sends are none from the wire. Before it is bound, the socket gets
+ * none at all, so none passes the filter by. */
 static bool set_up(struct zovn_link *link, char *problem) {
     const int on = 1, bytes = SOCKET_BYTES;
     struct packet_mreq pauses = {
@@ -55,7 +57,8 @@ static bool set_up(struct zovn_link *link, char *problem) {
     struct sockaddr_ll all = {
         .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL), .sll_ifindex = (int)link->index};
     memcpy(pauses.mr_address, PAUSES, sizeof PAUSES);
-    if (setsockopt(link->file, SOL_PACKET, PACKET_AUXDATA, &on, sizeof on) ||
+    if (!zovn_filter_attach(link->file) ||
+        setsockopt(link->file, SOL_PACKET, PACKET_AUXDATA, &on, sizeof on) ||
         setsockopt(link->file, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof on) ||
         setsockopt(link->file, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &pauses, sizeof pauses) ||
         setsockopt(link->file, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) ||
