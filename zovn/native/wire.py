@@ -120,6 +120,8 @@ _CALLS: Final[Mapping[str, tuple[object, Sequence[object]]]] = {
     "wire_port_new": (_P, [_P, _BYTES]),
     "wire_port_wake": (ctypes.c_int, [_P]),
     "wire_port_ask": (None, [_P, _BOOL]),
+    "wire_port_measure": (None, [_P]),
+    "wire_port_end": (None, [_P]),
     "wire_port_locate": (_BOOL, [_P, _BYTES, _BYTES]),
 }
 
@@ -256,6 +258,14 @@ class WirePort:
     def ask(self, *, notify: bool) -> None:
         """Keep that file's clock up to date, or do not."""
         core().zovn_wire_port_ask(self.handle, notify)
+
+    def measure(self) -> None:
+        """See whether the MTU of the interface has changed."""
+        core().zovn_wire_port_measure(self.handle)
+
+    def end(self) -> None:
+        """Count what waits to be sent as lost from now on: the port is about to be removed."""
+        core().zovn_wire_port_end(self.handle)
 
     def locate(self, path: Path) -> None:
         """Read the map again.

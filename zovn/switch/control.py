@@ -43,7 +43,8 @@ class PortReport(msgspec.Struct, frozen=True, kw_only=True):
     """Of a veth: `missing`, `silent`, `first`, `runs` or `gone`; of a TAP: `lossy` or `gone`; of a
     wire: `runs` or `gone`. Empty for a guest."""
     lost: int | None = None
-    """Frames from an interface that the kernel lost before they came to the switch."""
+    """Frames that were lost at its interface, before they came to the switch or after they were
+    delivered to the port; None: it has none."""
     stall: bool = False
     """Whether it takes nothing now, and its frames are dropped."""
     fault: str = "none"

@@ -105,7 +105,7 @@ def _states(ports: Iterable[PortReport]) -> Iterator[Metric]:
         "zovn_port_fault", "1 for the fault that stopped the port", labels=[*_PORT, "fault"]
     )
     lost = CounterMetricFamily(
-        "zovn_port_lost_frames", "Frames that the kernel lost before the switch", labels=_PORT
+        "zovn_port_lost_frames", "Frames that were lost at the interface of the port", labels=_PORT
     )
     for port in ports:
         if port.lost is not None:

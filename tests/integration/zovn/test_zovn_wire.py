@@ -448,6 +448,49 @@ def test_a_map_can_change_and_a_bad_one_changes_nothing(tmp_path: Path) -> None:
     passing(peer.rig, until=lambda: of_class(peer, 6) == [1, 3])
 
 
+# --- what was put, and is never sent
+
+
+def with_frames_that_wait() -> tuple[Peer, int]:
+    """Have frames wait for a line of 1 Mb/s: 12 ms each. Return how many were put."""
+    peer = Peer(switch(), rate_bps=10**6)
+    peer.know()
+    until = time.monotonic() + 0.1
+    passing(peer.rig, until=lambda: time.monotonic() > until)
+    before = peer.rig.counters(0).delivered
+    for number in range(10, 16):
+        assert peer.rig.ports[0].send(tagged(FAR, 0, number, 1400))
+    peer.rig.step()
+    return peer, peer.rig.counters(0).delivered - before
+
+
+@pytest.mark.usefixtures("ends")
+def test_frames_that_the_interface_no_longer_takes_are_counted_as_lost() -> None:
+    peer, put = with_frames_that_wait()
+    rig = peer.rig
+    ip("here", "link", "set", "w0", "mtu", "1200")
+    passing(rig, until=lambda: len(numbered(peer)) + rig.counters(peer.port).overruns == put == 6)
+    assert rig.counters(peer.port).overruns >= 3
+    rig.ports[0].send(tagged(FAR, 0, 20, 1400))
+    passing(rig, until=lambda: rig.counters(0).drops.get("too_long") == 1)
+    ip("here", "link", "set", "w0", "mtu", "9000")
+    rig.wires[peer.port].measure()
+    rig.ports[0].send(tagged(FAR, 0, 21, 1400))
+    rig.ports[0].send(tagged(FAR, 0, 22, 1490))  # the buffers are as long as the MTU was
+    passing(rig, until=lambda: rig.counters(0).drops.get("too_long") == 2)
+    passing(rig, until=lambda: 21 in numbered(peer))
+    assert not {20, 22} & set(numbered(peer))
+
+
+@pytest.mark.usefixtures("ends")
+def test_frames_that_wait_when_a_wire_is_removed_are_counted_as_lost() -> None:
+    peer, put = with_frames_that_wait()
+    peer.rig.wires.pop(peer.port).end()
+    last = peer.rig.switch.remove(peer.port)
+    passing(peer.rig, until=lambda: len(numbered(peer)) + last.overruns == put == 6)
+    assert last.overruns >= 3
+
+
 # --- two switches over a cable with a buffer that drops
 
 

@@ -22,6 +22,7 @@ const struct zovn_interface_driver ZOVN_VETH_DRIVER = {
     .open = zovn_veth_port_new,
     .state = veth_state,
     .lost = zovn_veth_port_lost,
+    .end = zovn_veth_port_end,
 };
 
 /* It is made where there is none. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "program/ending.h"
 #include "system/log.h"
 
 struct zovn_interface_port {
@@ -12,7 +13,7 @@ struct zovn_interface_port {
     struct zovn_line line;
     struct zovn_port *port; /* NULL: it is not attached */
     bool was_there;
-    uint64_t lost;                    /* of earlier attachments */
+    uint64_t lost;                    /* of earlier attachments, before frames came to the port */
     char problem[ZOVN_REFUSAL_BYTES]; /* why the last try failed */
 };
 
@@ -96,7 +97,7 @@ static struct look look_at(const struct zovn_interface_port *named) {
 
 static void detach(struct zovn_interface_port *named) {
     named->lost += look_at(named).lost;
-    zovn_line_detach(&named->line);
+    zovn_ending_detach(&named->line, named->port, named->driver->end);
     named->port = NULL;
 }
 
@@ -130,7 +131,10 @@ void zovn_interface_port_tick(struct zovn_interface_port *named) {
 
 void zovn_interface_port_report(struct zovn_interface_port *named, FILE *to) {
     struct look looked = {.state = named->was_there ? "gone" : "missing"};
+    struct zovn_line_state state;
     if (named->port)
         looked = look_at(named);
-    fprintf(to, " state=%s lost=%" PRIu64, looked.state, named->lost + looked.lost);
+    zovn_line_look(&named->line, &state);
+    fprintf(to, " state=%s lost=%" PRIu64, looked.state,
+            named->lost + looked.lost + state.port.counters.overruns);
 }

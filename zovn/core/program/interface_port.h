@@ -18,6 +18,8 @@ struct zovn_interface_driver {
     const char *(*state)(const struct zovn_port *port);
     /* Return how many frames the kernel lost before they came to the port. */
     uint64_t (*lost)(const struct zovn_port *port);
+    /* Count what waits to be sent as lost: the port is about to be removed. NULL: nothing waits there. */
+    void (*end)(struct zovn_port *port);
 };
 
 struct zovn_interface_port;
@@ -37,7 +39,7 @@ struct zovn_line *zovn_interface_port_line(struct zovn_interface_port *named);
 /* See whether the interface is gone, or is back. */
 void zovn_interface_port_tick(struct zovn_interface_port *named);
 
-/* Write its state and what the kernel lost, as words. */
+/* Write its state and what was lost at the interface, as words. */
 void zovn_interface_port_report(struct zovn_interface_port *named, FILE *to);
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "program/ending.h"
 #include "system/log.h"
 #include "wire/wire_port.h"
 
@@ -78,7 +79,7 @@ struct zovn_wire_kind *zovn_wire_kind_open(struct zovn_forwarder *forwarder,
 }
 
 static void detach(struct zovn_wire_kind *wire) {
-    zovn_line_detach(&wire->line);
+    zovn_ending_detach(&wire->line, wire->port, zovn_wire_port_end);
     wire->port = NULL;
 }
 
@@ -133,16 +134,22 @@ static void look_at_map(struct zovn_wire_kind *wire) {
     zovn_locations_free(relocation.locations);
 }
 
+static void measure(void *context) {
+    zovn_wire_port_measure(context);
+}
+
 void zovn_wire_kind_tick(struct zovn_wire_kind *wire) {
     const struct zovn_port_options *options = &wire->line.options;
     if (wire->port && zovn_wire_port_gone(wire->port)) {
         detach(wire);
         zovn_say("%s: interface %s is gone: waiting for it", options->name, options->interface);
     }
-    if (wire->port)
-        look_at_map(wire);
-    else
+    if (!wire->port) {
         note(wire, "cannot be attached", attach(wire));
+        return;
+    }
+    zovn_forwarder_call(wire->line.forwarder, measure, wire->port);
+    look_at_map(wire);
 }
 
 void zovn_wire_kind_report(struct zovn_wire_kind *wire, FILE *to) {

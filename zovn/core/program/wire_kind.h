@@ -18,10 +18,10 @@ void zovn_wire_kind_close(struct zovn_wire_kind *wire);
 
 struct zovn_line *zovn_wire_kind_line(struct zovn_wire_kind *wire);
 
-/* See whether the map has changed, and whether the interface is gone, or is back. */
+/* See whether the map or the MTU has changed, and whether the interface is gone, or is back. */
 void zovn_wire_kind_tick(struct zovn_wire_kind *wire);
 
-/* Write its state and what the kernel lost, as words. */
+/* Write its state and what was lost at the interface, as words. */
 void zovn_wire_kind_report(struct zovn_wire_kind *wire, FILE *to);
 
 #endif

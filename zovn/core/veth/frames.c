@@ -209,6 +209,10 @@ int zovn_frames_send(struct zovn_frames *frames) {
     return 0;
 }
 
+uint32_t zovn_frames_unsent(const struct zovn_frames *frames) {
+    return frames->sent.at - load(frames->sent.consumer);
+}
+
 uint64_t zovn_frames_lost(const struct zovn_frames *frames) {
     struct xdp_statistics counted;
     socklen_t length = sizeof counted;

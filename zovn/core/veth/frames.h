@@ -66,6 +66,9 @@ void zovn_frames_queue(struct zovn_frames *frames, uint32_t length);
  * is gone. */
 int zovn_frames_send(struct zovn_frames *frames);
 
+/* Return how many queued frames the kernel has not taken. */
+uint32_t zovn_frames_unsent(const struct zovn_frames *frames);
+
 /* Return how many frames the kernel has lost since it had none to receive into. */
 uint64_t zovn_frames_lost(const struct zovn_frames *frames);
 

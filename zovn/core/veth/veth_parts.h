@@ -20,6 +20,7 @@ struct zovn_veth {
     int poller, changes; /* sockets: the NAPI's, and for messages about interfaces */
     bool prepared; /* the interface; closing restores it */
     bool runs;     /* the poller knows the NAPI */
+    bool ending;   /* the port is about to be freed */
     uint32_t peeks;
 };
 

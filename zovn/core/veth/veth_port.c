@@ -91,6 +91,12 @@ static void publish(struct zovn_port *port) {
         port->fault = ZOVN_PEER_GONE;
 }
 
+/* The container can still take what the kernel has taken, but nothing else. */
+static void count(const struct zovn_port *port, struct zovn_port_counts *counts) {
+    const struct zovn_veth *veth = (const struct zovn_veth *)port;
+    counts->overruns = veth->ending ? zovn_frames_unsent(&veth->frames) : 0;
+}
+
 static void free_port(struct zovn_port *port) {
     zovn_veth_close(of(port));
 }
@@ -101,7 +107,7 @@ struct zovn_port *zovn_veth_port_new(const char *interface, char *problem) {
     struct zovn_veth *veth = zovn_veth_open(interface, problem);
     if (!veth)
         return NULL;
-    veth->port = (struct zovn_port){.calls = &CALLS, .heads = ZOVN_HEADS};
+    veth->port = (struct zovn_port){.calls = &CALLS, .heads = ZOVN_HEADS, .count = count};
     return &veth->port;
 }
 
@@ -119,6 +125,10 @@ enum zovn_veth_state zovn_veth_port_state(const struct zovn_port *port) {
     if (veth->runs)
         return ZOVN_VETH_RUNS;
     return zovn_program_has_first(&veth->program) ? ZOVN_VETH_FIRST : ZOVN_VETH_SILENT;
+}
+
+void zovn_veth_port_end(struct zovn_port *port) {
+    of(port)->ending = true;
 }
 
 uint64_t zovn_veth_port_lost(const struct zovn_port *port) {

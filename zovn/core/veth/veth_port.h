@@ -36,6 +36,10 @@ enum zovn_veth_state zovn_veth_port_state(const struct zovn_port *port);
  * for ten seconds. */
 uint64_t zovn_veth_port_lost(const struct zovn_port *port);
 
+/* The port is about to be removed: what the container has no room for counts as lost from now on
+ * (`overruns` of ports/port.h). */
+void zovn_veth_port_end(struct zovn_port *port);
+
 enum zovn_veth_released {
     ZOVN_VETH_REFUSED, /* `problem` says why */
     ZOVN_VETH_CLEAN, /* nothing was left */

@@ -147,6 +147,12 @@ int zovn_link_send(struct zovn_link *link, const uint8_t *bytes, uint32_t length
     return send(link->file, bytes, length, MSG_DONTWAIT) == (ssize_t)length ? 0 : -errno;
 }
 
+uint32_t zovn_link_mtu(const struct zovn_link *link) {
+    struct ifreq request = {0};
+    memcpy(request.ifr_name, link->name, IF_NAMESIZE);
+    return ioctl(link->file, SIOCGIFMTU, &request) ? link->mtu : (uint32_t)request.ifr_mtu;
+}
+
 /* The kernel then takes the socket's interface away, and says nothing. */
 bool zovn_link_gone(const struct zovn_link *link) {
     struct sockaddr_ll self = {0};

@@ -81,7 +81,7 @@ static void ask_for_neighbours(struct zovn_wire *wire, uint64_t now_ns) {
 }
 
 /* The interface's queue may be full, or the interface down: the frame stays. One that it never takes,
- * since its MTU was lowered, must not stay. */
+ * since its MTU was lowered, must not stay: it is lost, and longer ones are refused from now on. */
 static bool send_frame(struct zovn_wire *wire, uint64_t now_ns) {
     const uint8_t *bytes;
     uint32_t length;
@@ -89,6 +89,10 @@ static bool send_frame(struct zovn_wire *wire, uint64_t now_ns) {
     int error = zovn_link_send(&wire->link, bytes, length);
     if (error == -ENODEV || error == -ENXIO)
         wire->port.fault = ZOVN_PEER_GONE;
+    if (error == -EMSGSIZE) {
+        wire->lost++;
+        zovn_wire_measure(wire);
+    }
     wire->congested = error && error != -EMSGSIZE;
     if (!wire->congested)
         zovn_outbound_sent(&wire->outbound, (uint32_t)class, now_ns);

@@ -25,6 +25,8 @@ struct zovn_wire {
     uint8_t class;
     bool asked, read; /* whether the clock is kept; whether this step has read the socket */
     bool congested;   /* the interface took no frame */
+    bool ending;      /* the port is about to be freed */
+    uint64_t lost;    /* frames that were put, and that the interface never takes */
     uint64_t seen_ns, armed_ns;
     int wake, clock;
 };
@@ -39,6 +41,9 @@ enum zovn_put_result zovn_wire_put(struct zovn_wire *wire, const struct zovn_fra
 
 /* Send pauses, questions, and what the line and the peer take. */
 void zovn_wire_send(struct zovn_wire *wire, uint64_t now_ns);
+
+/* See how long an inner frame may be now. */
+void zovn_wire_measure(struct zovn_wire *wire);
 
 /* Have the clock end a sleep when something is due. */
 void zovn_wire_arm(struct zovn_wire *wire, uint64_t now_ns);

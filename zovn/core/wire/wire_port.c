@@ -63,15 +63,26 @@ static void publish(struct zovn_port *port) {
         zovn_wire_arm(wire, now_ns);
 }
 
+/* Frames that have not been sent. */
+static uint32_t waiting(const struct zovn_outbound *outbound) {
+    uint32_t frames = 0;
+    for (uint32_t i = 0; i < ZOVN_PFC_CLASSES; i++)
+        frames += outbound->rings[i].count;
+    return frames;
+}
+
+/* What was put, and is not sent in the end, is lost as well. */
 static void count(const struct zovn_port *port, struct zovn_port_counts *counts) {
     struct zovn_wire *wire = (struct zovn_wire *)port;
     zovn_link_count(&wire->link);
     *counts = wire->counts;
-    counts->overruns = wire->link.overruns;
+    counts->overruns = wire->link.overruns + wire->lost;
+    if (wire->ending)
+        counts->overruns += waiting(&wire->outbound);
 }
 
+/* Whatever may be sent was sent when the port was published last: what is left is counted. */
 static void free_port(struct zovn_port *port) {
-    zovn_wire_send(of(port), zovn_wire_now());
     zovn_wire_close(of(port));
 }
 
@@ -94,6 +105,14 @@ void zovn_wire_port_ask(struct zovn_port *port, bool notify) {
     of(port)->asked = notify;
     if (notify)
         zovn_wire_arm(of(port), zovn_wire_now());
+}
+
+void zovn_wire_port_measure(struct zovn_port *port) {
+    zovn_wire_measure(of(port));
+}
+
+void zovn_wire_port_end(struct zovn_port *port) {
+    of(port)->ending = true;
 }
 
 bool zovn_wire_port_gone(const struct zovn_port *port) {

@@ -35,6 +35,14 @@ int zovn_wire_port_wake(const struct zovn_port *port);
 /* Keep that file's clock up to date, or do not, while the port is stepped all the time. */
 void zovn_wire_port_ask(struct zovn_port *port, bool notify);
 
+/* See whether the MTU of the interface has changed: longer frames are then refused. It may not exceed what it
+ * was when the port was made. */
+void zovn_wire_port_measure(struct zovn_port *port);
+
+/* The port is about to be removed: what waits to be sent counts as lost from now on (`overruns` of
+ * ports/port.h), as what the interface refuses as too long always does. */
+void zovn_wire_port_end(struct zovn_port *port);
+
 /* Return whether the interface was removed: the port is of no use then. */
 bool zovn_wire_port_gone(const struct zovn_port *port);
 
