@@ -219,5 +219,5 @@ def _counted(ports: Iterable[PortReport]) -> Table:
 
 
 def _losses(port: PortReport) -> Iterable[tuple[str, int]]:
-    """Return what was dropped by reason, and what the kernel lost before it came to the switch."""
+    """Return what was dropped by reason, and what was lost at the interface."""
     return *port.drops.items(), ("lost", port.lost or 0)
