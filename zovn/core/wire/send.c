@@ -46,7 +46,8 @@ enum zovn_put_result zovn_wire_put(struct zovn_wire *wire, const struct zovn_fra
     uint8_t to[6];
     if (frame->length > wire->most)
         return ZOVN_PUT_TOO_LONG;
-    if (!zovn_outbound_class_room(&wire->outbound, frame->class))
+    if (!zovn_outbound_room(&wire->outbound) ||
+        !zovn_outbound_class_room(&wire->outbound, frame->class))
         return ZOVN_PUT_NO_ROOM;
     zovn_frame_peek(frame, to, sizeof to);
     if (to[0] & 1)
