@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 
 import pytest
 from hypothesis import given, settings
@@ -323,3 +324,21 @@ def collected(switch: Switch, sender: Guest, receiver: Guest) -> list[tuple[byte
         for _ in range(len(receiver.receive.free)):
             receiver.post((1500,))
     return got
+
+
+def test_a_step_moves_so_many_segments_however_small_they_are() -> None:
+    """Port 1 is never full, and gets segments of one byte; port 3 has its frames in time."""
+    rig = ready(Rig(4, received=4096), 0)
+    packet = Packet(BYTES[:20_000], header=address(1) + address(0))
+    for _ in range(16):
+        assert rig.ports[0].send(packet.unfinished(), packet.offload(1))
+    got: list[bytes] = []
+    for steps in range(1, 6):
+        sent = rig.send(2, 3)
+        assert rig.step() > 0, "the switch does not rest before all is moved"
+        got += rig.ports[1].receive_all()
+        assert len(got) == rig.counters(1).out == 256 * steps
+        assert rig.ports[3].receive_all() == [sent]
+    assert got == [each.finished() for each in islice(packet.segments(1), len(got))]
+    assert rig.counters(1).blocked_ns == 0
+    assert rig.drops(0) == {}

@@ -42,8 +42,9 @@ bool zovn_switch_drain(struct zovn_switch *vswitch, uint32_t port);
  * for it is dropped. `last`, which may be NULL, gets its counters. */
 void zovn_switch_remove(struct zovn_switch *vswitch, uint32_t port, struct zovn_counters *last);
 
-/* Take new frames of all ports, serve all destinations, then publish and notify. Return how many
- * frames were taken, delivered or dropped: after 0 nothing changes until a peer or time does. */
+/* Take new frames of all ports, serve all destinations, then publish and notify. At most 64 frames from
+ * a port are taken, and at most 256 frames or segments go to a port. Return how many frames were taken,
+ * delivered or dropped: after 0 nothing changes until a peer or time does. */
 uint32_t zovn_switch_step(struct zovn_switch *vswitch, uint64_t now_ns);
 
 /* Return when a frame that waits for its port's rate may go, on the clock of the last step;
