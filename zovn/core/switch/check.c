@@ -23,7 +23,8 @@ static const char *walk(const struct zovn_member *source, const struct zovn_queu
     uint32_t reference = queue->head, last = ZOVN_NONE;
     for (uint32_t i = 0; i < queue->count; i++) {
         struct zovn_parked *parked = zovn_parking_of(source, reference);
-        if (parked ? zovn_parking_destination(reference) != destination || !parked->references
+        if (parked ? zovn_parking_destination(reference) != destination ||
+                         !zovn_set_has(&parked->waits, destination)
                    : !source->slots[reference].held)
             return "a queue has a frame that is not held";
         found->held += !parked;
@@ -60,8 +61,8 @@ static const char *check_source(const struct zovn_switch *vswitch, uint32_t port
     const struct zovn_member *member = vswitch->members[port];
     uint64_t references = 0, frames = 0;
     for (uint32_t i = 0; i < vswitch->settings.parked; i++) {
-        references += member->parked[i].references;
-        frames += member->parked[i].references > 0;
+        references += zovn_set_size(&member->parked[i].waits);
+        frames += zovn_set_any(&member->parked[i].waits);
     }
     if (!counts_hold(&member->counters))
         return "in + copies is not delivered + held + parked + drops";

@@ -14,7 +14,7 @@
 
 enum zovn_reason {
     ZOVN_CONGESTION,     /* beyond the limit of a lossy class; never of a lossless one */
-    ZOVN_STALLED,        /* the destination took nothing for `stall_ns` */
+    ZOVN_STALLED,        /* its destination took nothing, or its flood waited, for `stall_ns` */
     ZOVN_MALFORMED,      /* no frame, or one that changed while it was read */
     ZOVN_TOO_LONG,       /* for the switch, or for any buffer of the destination */
     ZOVN_NO_DESTINATION, /* none but its own port, or none in its VLAN */

@@ -25,7 +25,8 @@ struct zovn_slot {
 /* A frame that waits for several destinations. */
 struct zovn_parked {
     struct zovn_facts facts;
-    uint32_t references; /* 0: not in use */
+    struct zovn_set waits; /* the destinations; none: not in use */
+    uint64_t since_ns;
     uint8_t *bytes;
     uint32_t next[ZOVN_MOST_PORTS]; /* by destination */
 };
@@ -61,6 +62,7 @@ struct zovn_member {
     struct zovn_slot *slots;
     struct zovn_parked *parked;
     uint32_t parked_count; /* frames, not copies */
+    uint64_t oldest_ns; /* while parking is full, no parked frame is older */
     uint16_t heads[ZOVN_BATCH]; /* peeked; from `heads_at` on not classified yet */
     uint32_t heads_at, heads_end;
     /* as a destination */

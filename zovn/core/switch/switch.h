@@ -6,9 +6,10 @@
  *  - in + copies = delivered + held + parked + drops, for the frames from each port;
  *  - frames from one port to another in one class arrive in the order in which they were sent;
  *  - a frame of a lossless class is never dropped because there is no room for it, unless its
- *    destination took nothing for `stall_ns`;
+ *    destination took nothing for `stall_ns`; or it was parked for so long, and a later flood of its
+ *    sender needs the place; or it was sent before such a frame, to a destination where that waits;
  *  - frames for one destination never wait for another destination, but for floods: a frame that
- *    cannot be parked stays, and so does what its sender sent after it.
+ *    cannot be parked stays, for `stall_ns` at most, and so does what its sender sent after it.
  *
  * A port that breaks the rules of its ring is stopped; no other is affected. No globals, no locks,
  * no clock: one thread at a time, and time is a parameter in nanoseconds of any monotonic clock.
