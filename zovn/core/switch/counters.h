@@ -44,8 +44,8 @@ struct zovn_counters {
     uint64_t finished;      /* the switch made their checksums, or cut them out of longer ones */
     uint64_t waiting;       /* frames, now */
     uint64_t waiting_bytes; /* the same in bytes */
-    uint64_t blocked_ns;    /* frames waited, and none was taken; where classes have room of
-                               their own, the sum over them */
+    uint64_t blocked_ns;    /* frames waited, and none was taken; where classes are closed
+                               by themselves, the sum over them */
     uint64_t longest_ns;    /* of such times */
     uint64_t stalls;
     /* of its addresses */

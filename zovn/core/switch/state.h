@@ -46,7 +46,7 @@ struct zovn_class_queues {
     uint64_t credit; /* the same of the class among those with weights */
 };
 
-/* What has room of its own at a destination: a class where its port tells of each, else all. */
+/* What may be closed by itself at a destination: a class where its port tells of each, else all. */
 struct zovn_lane {
     bool blocked, stalled;
     uint64_t blocked_since_ns, blocked_until_ns;
@@ -69,7 +69,8 @@ struct zovn_member {
     struct zovn_class_queues queues[ZOVN_CLASSES];
     uint32_t classes; /* those with frames, as bits */
     uint32_t class_turn; /* of those with weights */
-    struct zovn_lane lanes[ZOVN_CLASSES]; /* only the first, if classes share their room */
+    bool took; /* any frame in its last round */
+    struct zovn_lane lanes[ZOVN_CLASSES]; /* only the first, if none is closed by itself */
     struct zovn_pace pace;
 };
 
