@@ -1,5 +1,7 @@
 """The switch's step with ports in memory: addresses, floods, turns, classes, counters."""
 
+from collections import Counter
+from collections.abc import Sequence
 from itertools import count, pairwise
 
 import pytest
@@ -450,6 +452,57 @@ def test_a_lossy_class_holds_no_more_than_its_limit() -> None:
     rig.step()
     counters = rig.counters(0)
     assert (counters.held, counters.drops["congestion"]) == (2, 7)
+
+
+@pytest.mark.parametrize("takes", [1, 2, 3])
+@pytest.mark.parametrize("senders", [(0, 1), (0, 1, 2), (1, 4)])
+def test_a_lossy_class_is_fair_to_ports_that_flood_a_slow_one(
+    senders: tuple[int, ...], takes: int
+) -> None:
+    shares = lossy_shares(senders, 1000, takes=takes)
+    assert shares == pytest.approx([1 / len(senders)] * len(senders), rel=0.1)
+
+
+@pytest.mark.parametrize("senders", [(1, 2), (1, 4), tuple(range(6))])
+@pytest.mark.parametrize("every", [1, 2, 3, 4])
+def test_a_lossy_class_is_fair_whoever_else_sends_and_whenever_there_is_room(
+    senders: tuple[int, ...], every: int
+) -> None:
+    shares = lossy_shares(senders, 2000 * every, every=every, busy=(0, 3))
+    assert shares == pytest.approx([1 / len(senders)] * len(senders), rel=0.2)
+
+
+def lossy_shares(
+    senders: Sequence[int],
+    steps: int,
+    *,
+    takes: int = 1,
+    every: int = 1,
+    busy: Sequence[int] = (),
+) -> list[float]:
+    """Return what each sender has of a port that takes some frames in every n-th step.
+
+    Ports that are busy send to another port in each step. A sender has twice as many heads as
+    its frames can have places in the queue, so that it always has some to offer.
+    """
+    other, sink = 6, 7
+    settings = Settings(classes=(Class(limit_bytes=4 * 64),) * 8)
+    rig = known(8, settings, sent=8, received=4)
+    got: Counter[int] = Counter()
+    for step in range(steps):
+        for source in busy:
+            rig.send(source, other)
+        for source in senders:
+            while rig.send(source, sink):
+                pass
+        rig.switch.step()
+        rig.ports[other].receive_all()
+        for _ in range(0 if step % every else takes):
+            if one := rig.ports[sink].receive():
+                got[one[11]] += 1
+    rig.check()
+    assert set(rig.drops(senders[0])) == {"congestion", "no_destination"}
+    return [got[source] / got.total() for source in senders]
 
 
 # --- stalls

@@ -89,6 +89,10 @@ struct zovn_switch {
     struct zovn_member *members[ZOVN_MOST_PORTS];
     uint32_t end; /* of the members; there may be gaps */
     uint32_t strict; /* classes without a weight, as bits */
+    bool lossy; /* any class is */
+    uint8_t order[ZOVN_MOST_PORTS]; /* in which members are classified; up to `end` all of them */
+    bool backwards; /* from the last one on */
+    uint64_t random; /* never 0 */
     uint64_t now_ns;
 };
 
