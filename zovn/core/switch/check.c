@@ -46,6 +46,8 @@ static const char *check_class(const struct zovn_switch *vswitch, uint32_t desti
             return "a set of sources is not that of the queues with frames";
         if (!queue->count && (queue->done || queue->cut))
             return "a queue without frames has sent a part of one";
+        if (queue->credit >> 32 || queues->credit >> 32)
+            return "a source or a class has more credit than its turns give";
         const char *problem =
             queue->count ? walk(vswitch->members[i], queue, destination, &found[i], &bytes) : NULL;
         if (problem)
