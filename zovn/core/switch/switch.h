@@ -45,7 +45,8 @@ void zovn_switch_remove(struct zovn_switch *vswitch, uint32_t port, struct zovn_
 
 /* Take new frames of all ports, serve all destinations, then publish and notify. At most 64 frames from
  * a port are taken, and at most 256 frames or segments go to a port. Return how many frames were taken,
- * delivered or dropped: after 0 nothing changes until a peer or time does. */
+ * delivered or dropped: after 0 nothing changes until a peer or time does, unless a guest has more bad
+ * receive buffers than a step tries. */
 uint32_t zovn_switch_step(struct zovn_switch *vswitch, uint64_t now_ns);
 
 /* Return when a frame that waits for its port's rate may go, on the clock of the last step;
