@@ -152,7 +152,7 @@ class MemoryPort:
         return list(iter(self.receive, None))
 
     def shut(self, classes: Iterable[int] = ()) -> None:
-        """Take no frames of these classes from now on; the others have room of their own."""
+        """Take no frames of these classes from now on; each class is then open by itself."""
         self.library.zovn_memory_port_shut(self.handle, sum(1 << one for one in set(classes)))
 
     @property

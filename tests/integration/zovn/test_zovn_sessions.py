@@ -67,9 +67,9 @@ def sent(front: FrontEnd, source: int, destination: int, numbers: range) -> list
     return frames
 
 
-def post(front: FrontEnd, count: int) -> None:
+def post(front: FrontEnd, count: int, length: int = 2048) -> None:
     for _ in range(count):
-        front.post([2048])
+        front.post([length])
     front.kick()
 
 
@@ -97,6 +97,21 @@ def test_a_guest_is_notified_of_what_it_got(connect: Connect, event_index: bool)
         b.wait_for_call(RECEIVE)
         assert b.frames(4) == frames
     eventually(lambda: len(a.transmit.returned()) in {8, 0})
+
+
+def test_a_guest_whose_buffers_are_too_few_is_asked_to_notify_of_further_ones(
+    switch: RunningSwitch, connect: Connect
+) -> None:
+    """The frame needs four. A guest that was asked once notifies of the first one alone."""
+    a, b = connect("a"), connect("b", event_index=True)
+    long = frame(address(0), address(1), 1, 3000)
+    assert a.send(long)
+    a.kick()
+    eventually(lambda: switch.port("a").counters["held"] == 1)
+    for _ in range(4):
+        eventually(lambda: b.receive.avail_event() == b.receive.avail_index)
+        post(b, 1, 800)
+    assert b.frames(1) == [long]
 
 
 def test_a_guest_that_masks_its_interrupts_loses_no_frame(

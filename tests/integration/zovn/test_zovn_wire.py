@@ -345,6 +345,29 @@ def test_a_peer_that_pauses_a_class_for_long_is_a_stall_of_that_class() -> None:
 
 
 @pytest.mark.usefixtures("ends")
+def test_a_strict_class_that_fills_the_line_does_not_have_the_others_dropped() -> None:
+    """The line takes a frame in 9 ms, and the strict class fills it for a second."""
+    classes = [*[Class()] * 7, Class(weight=0)]
+    settings = Settings(classes, {one: one for one in range(8)}, stall_s=0.2)
+    peer = Peer(switch(settings), rate_bps=10**6)
+    peer.know()
+
+    def held() -> int:
+        while peer.rig.ports[0].send(tagged(FAR, 7, 11, 1000)):
+            pass
+        return peer.rig.counters(0).held
+
+    passing(peer.rig, until=lambda: held() > 20)
+    peer.rig.ports[SINK].send(tagged(FAR, 0, 10))
+    passing(peer.rig, until=lambda: held() and len(of_class(peer, 7)) >= 120)
+    assert 10 not in of_class(peer, 0)
+    for port in peer.rig.ports:
+        assert "stalled" not in peer.rig.counters(port).drops
+    passing(peer.rig, until=lambda: 10 in of_class(peer, 0))
+    assert not peer.rig.switch.stalled(peer.port)
+
+
+@pytest.mark.usefixtures("ends")
 def test_what_is_not_sound_or_of_another_network_is_refused_and_counted() -> None:
     peer = Peer(switch())
     peer.send(tagged(address(SINK), 0, 1), vni=VNI + 1)

@@ -1,4 +1,4 @@
-"""Classes with room of their own: one that the peer takes nothing of holds up no other."""
+"""Classes that a peer closes one by one: one that it takes nothing of holds up no other."""
 
 from collections import Counter
 
@@ -26,7 +26,7 @@ def _built() -> None:
 
 
 def rig_of(settings: Settings = SETTINGS, received: int = 4, sent: int = 32) -> Rig:
-    """Return a switch of which the last port has room for each class by itself."""
+    """Return a switch of which the last port opens and closes each class by itself."""
     rig = Rig([TRUSTING] * (SOURCES + 1), settings, sent=sent, received=received)
     rig.switch.fix(SINK, 7, address(SINK))
     rig.ports[SINK].shut()
@@ -138,3 +138,69 @@ def test_a_class_that_opens_again_does_not_make_up_for_its_time() -> None:
         if step >= 2000:
             got.update(map(class_of, frames))
     assert got[1] / got[0] == pytest.approx(1, rel=0.05)
+
+
+STRICT = Settings([*[Class()] * 7, Class(weight=0)], {one: one for one in range(8)}, stall_s=0.5)
+"""Class 7 goes before all others."""
+
+
+def filled(rig: Rig, steps: int) -> None:
+    """Let class 7 fill the last port's ring, which takes four frames in each third step."""
+    for step in range(steps):
+        while rig.send(0, SINK, tag=7 << 13 | 7):
+            pass
+        rig.step(0.1)
+        for _ in range(0 if step % 3 else 4):
+            rig.ports[SINK].receive()
+
+
+def test_a_class_waits_without_a_stall_while_a_strict_one_fills_the_room() -> None:
+    rig = rig_of(STRICT, received=8)
+    filled(rig, 3)
+    for _ in range(5):
+        rig.send(1, SINK, tag=7)
+    filled(rig, 60)
+    assert not rig.switch.stalled(SINK)
+    assert (rig.counters(1).held, rig.drops(1)) == (5, {})
+    assert Counter(map(class_of, rig.drain()[SINK]))[0] == 5
+
+
+def test_a_closed_class_stalls_alone_while_a_strict_one_fills_the_room() -> None:
+    rig = rig_of(STRICT, received=8)
+    rig.ports[SINK].shut({3})
+    filled(rig, 3)
+    for source, klass in ((1, 0), (2, 3)):
+        rig.send(source, SINK, tag=klass << 13 | 7)
+    filled(rig, 9)
+    assert rig.switch.stalled(SINK)
+    assert (rig.drops(1), rig.drops(2)) == ({}, {"stalled": 1})
+    rig.ports[SINK].shut()
+    filled(rig, 3)
+    assert not rig.switch.stalled(SINK), "it is open, and waits for its turn from now on"
+    rig.send(2, SINK, tag=3 << 13 | 7)
+    filled(rig, 9)
+    assert (rig.drops(1), rig.drops(2)) == ({}, {"stalled": 1})
+    came = Counter(map(class_of, rig.drain()[SINK]))
+    assert came[0] == came[3] == 1
+
+
+def test_a_port_that_takes_nothing_stalls_in_all_classes_until_it_does() -> None:
+    rig = rig_of(STRICT, received=2)
+    for source, klass in ((0, 7), (1, 0), (2, 3)):
+        for _ in range(4):
+            rig.send(source, SINK, tag=klass << 13 | 7)
+    for _ in range(8):
+        rig.step(0.1)
+    assert [rig.drops(source) for source in range(SOURCES)] == [
+        {"stalled": count} for count in (2, 4, 4)
+    ]
+    for _ in range(8):
+        rig.send(1, SINK, tag=7)
+        rig.step(0.1)
+        assert rig.switch.stalled(SINK)
+    assert rig.drops(1) == {"stalled": 12}
+    rig.ports[SINK].receive()
+    rig.step(0.1)
+    assert not rig.switch.stalled(SINK)
+    rig.send(1, SINK, tag=7)
+    assert [class_of(one) for one in rig.drain()[SINK]] == [7, 0]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 
 import pytest
 from hypothesis import given, settings
@@ -323,3 +324,76 @@ def collected(switch: Switch, sender: Guest, receiver: Guest) -> list[tuple[byte
         for _ in range(len(receiver.receive.free)):
             receiver.post((1500,))
     return got
+
+
+def test_a_step_moves_so_many_segments_however_small_they_are() -> None:
+    """Port 1 is never full, and gets segments of one byte; port 3 has its frames in time."""
+    rig = ready(Rig(4, received=4096), 0)
+    packet = Packet(BYTES[:20_000], header=address(1) + address(0))
+    for _ in range(16):
+        assert rig.ports[0].send(packet.unfinished(), packet.offload(1))
+    got: list[bytes] = []
+    for steps in range(1, 6):
+        sent = rig.send(2, 3)
+        assert rig.step() > 0, "the switch does not rest before all is moved"
+        got += rig.ports[1].receive_all()
+        assert len(got) == rig.counters(1).out == 256 * steps
+        assert rig.ports[3].receive_all() == [sent]
+    assert got == [each.finished() for each in islice(packet.segments(1), len(got))]
+    assert rig.counters(1).blocked_ns == 0
+    assert rig.drops(0) == {}
+
+
+def between_guests(receiver: Guest) -> tuple[Switch, Guest]:
+    """Return a switch with a sender that leaves all on port 0, and a receiver on port 1."""
+    sender, switch = Guest(offloads=ALL), Switch()
+    for port, guest in enumerate((sender, receiver)):
+        switch.add(guest.handle or 0)
+        switch.fix(port, 1, address(port))
+    return switch, sender
+
+
+def leave(sender: Guest, packet: Packet, size: int) -> bool:
+    """Send a packet for segments of a size, if there is room."""
+    return sender.send(
+        packet.unfinished(), offload=RawOffload(*vars(packet.offload(size)).values())
+    )
+
+
+def test_a_frame_of_which_a_segment_finds_no_buffer_is_charged_as_segments() -> None:
+    """Two went out, and the third one meets a buffer that is too short. The check knows credits."""
+    receiver = Guest(mergeable=False, offloads=ALL)
+    switch, sender = between_guests(receiver)
+    packet = Packet(BYTES[:7000], header=address(1) + address(0))
+    for length in (2500, 2500, 1500):
+        receiver.post((length,))
+    assert leave(sender, packet, 2000)
+    switch.step()
+    assert switch.check() is None
+    assert [data for _, data in receiver.received()] == finished(packet, 2000)[:2]
+    assert switch.counters(0).drops == {"too_long": 1}
+
+
+@settings(max_examples=part(50))
+@given(
+    st.lists(st.integers(100, 4000), min_size=1, max_size=6),
+    st.lists(st.integers(200, 3000), min_size=1, max_size=4),
+    st.booleans(),
+)
+def test_credits_hold_whatever_buffers_a_receiver_has(
+    buffers: Sequence[int], sizes: Sequence[int], mergeable: bool
+) -> None:
+    receiver = Guest(mergeable=mergeable, offloads=ALL)
+    switch, sender = between_guests(receiver)
+    packet = Packet(BYTES[:7000], header=address(1) + address(0))
+    posted = 0
+    for number in range(40):
+        leave(sender, packet, sizes[number % len(sizes)])
+        for _ in range(min(number % 4, len(receiver.receive.free))):
+            receiver.post((buffers[posted % len(buffers)],))
+            posted += 1
+        switch.step()
+        assert switch.check() is None
+        receiver.received()
+        sender.completed()
+    assert set(switch.counters(0).drops) <= {"too_long"}

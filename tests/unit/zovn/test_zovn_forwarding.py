@@ -1,5 +1,9 @@
 """The switch's step with ports in memory: addresses, floods, turns, classes, counters."""
 
+from collections import Counter
+from collections.abc import Sequence
+from itertools import count, pairwise
+
 import pytest
 from zovn_rig import BROADCAST, Rig, address, build, frame, jain, serial
 
@@ -252,6 +256,58 @@ def test_a_destination_that_stands_still_stops_floods_for_no_longer_than_a_stall
     assert rig.ports[0].free_heads == 16
 
 
+def test_a_destination_that_is_slow_stops_floods_for_no_longer_than_a_stall() -> None:
+    """It takes a frame each 0.9 s, so that it never stalls; the sender floods ten in a second."""
+    rig = known(2, Settings(parked=4), sent=64, received=64)
+    slow = rig.add(received=1)
+    numbers = count()
+    came: list[int] = []
+    got: dict[int, list[int]] = {1: [], slow: []}
+    for step in range(1, 201):
+        if rig.ports[0].free_heads >= 2:
+            for destination in (BROADCAST, address(1)):
+                assert rig.ports[0].send(frame(address(0), destination, next(numbers)))
+        rig.step(after_s=0.1)
+        if frames := rig.ports[1].receive_all():
+            came.append(step)
+            got[1] += map(serial, frames)
+        if step % 9 == 0:
+            got[slow] += map(serial, rig.ports[slow].receive_all())
+    assert max(after - before for before, after in pairwise(came)) <= 10
+    assert got[1] == list(range(len(got[1])))
+    assert len(got[1]) > 100
+    assert got[slow] == sorted(set(got[slow]))
+    assert len(got[slow]) == 200 // 9
+    assert rig.counters(slow).stalls == 0
+    assert rig.drops(0)["stalled"] > 40
+    assert set(rig.drops(0)) == {"stalled", "no_destination"}
+    rig.drain()
+    assert rig.ports[0].free_heads == 64
+
+
+def test_what_was_sent_before_a_flood_that_waits_for_too_long_is_dropped_with_it() -> None:
+    """Only where the flood still waits, and only of its class: that is 0."""
+    trunk = PortSettings(tagged=(7,), trust="priority")
+    rig = Rig([trunk] * 3, Settings(parked=1, class_of_priority=PRIORITIES), received=1)
+    for port in range(3):
+        rig.switch.fix(port, 7, address(port))
+    unicast = [(number, address(1)) for number in (3, 3, 3, 0, 0)]
+    for number, (klass, to) in enumerate([*unicast, (0, BROADCAST), (0, BROADCAST)]):
+        assert rig.ports[0].send(frame(address(0), to, number, tag=klass << 13 | 7))
+    rig.step()
+    assert [serial(one) for one in rig.ports[2].receive_all()] == [5]
+    rig.step(after_s=0.9)
+    assert [serial(one) for one in rig.ports[1].receive_all()] == [0]
+    rig.step(after_s=0.05)
+    assert rig.drops(0) == {}
+    assert rig.counters(0).parked == 1
+    rig.step(after_s=0.05)
+    assert rig.drops(0) == {"stalled": 3}
+    assert rig.counters(1).stalls == 0
+    got = rig.drain()
+    assert [[serial(one) for one in got[port]] for port in (1, 2)] == [[1, 2, 6], [6]]
+
+
 # --- turns
 
 
@@ -396,6 +452,57 @@ def test_a_lossy_class_holds_no_more_than_its_limit() -> None:
     rig.step()
     counters = rig.counters(0)
     assert (counters.held, counters.drops["congestion"]) == (2, 7)
+
+
+@pytest.mark.parametrize("takes", [1, 2, 3])
+@pytest.mark.parametrize("senders", [(0, 1), (0, 1, 2), (1, 4)])
+def test_a_lossy_class_is_fair_to_ports_that_flood_a_slow_one(
+    senders: tuple[int, ...], takes: int
+) -> None:
+    shares = lossy_shares(senders, 1000, takes=takes)
+    assert shares == pytest.approx([1 / len(senders)] * len(senders), rel=0.1)
+
+
+@pytest.mark.parametrize("senders", [(1, 2), (1, 4), tuple(range(6))])
+@pytest.mark.parametrize("every", [1, 2, 3, 4])
+def test_a_lossy_class_is_fair_whoever_else_sends_and_whenever_there_is_room(
+    senders: tuple[int, ...], every: int
+) -> None:
+    shares = lossy_shares(senders, 2000 * every, every=every, busy=(0, 3))
+    assert shares == pytest.approx([1 / len(senders)] * len(senders), rel=0.2)
+
+
+def lossy_shares(
+    senders: Sequence[int],
+    steps: int,
+    *,
+    takes: int = 1,
+    every: int = 1,
+    busy: Sequence[int] = (),
+) -> list[float]:
+    """Return what each sender has of a port that takes some frames in every n-th step.
+
+    Ports that are busy send to another port in each step. A sender has twice as many heads as
+    its frames can have places in the queue, so that it always has some to offer.
+    """
+    other, sink = 6, 7
+    settings = Settings(classes=(Class(limit_bytes=4 * 64),) * 8)
+    rig = known(8, settings, sent=8, received=4)
+    got: Counter[int] = Counter()
+    for step in range(steps):
+        for source in busy:
+            rig.send(source, other)
+        for source in senders:
+            while rig.send(source, sink):
+                pass
+        rig.switch.step()
+        rig.ports[other].receive_all()
+        for _ in range(0 if step % every else takes):
+            if one := rig.ports[sink].receive():
+                got[one[11]] += 1
+    rig.check()
+    assert set(rig.drops(senders[0])) == {"congestion", "no_destination"}
+    return [got[source] / got.total() for source in senders]
 
 
 # --- stalls

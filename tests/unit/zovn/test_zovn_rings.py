@@ -438,6 +438,33 @@ def test_a_bad_receive_buffer_goes_back_empty_and_the_next_ones_are_used(
     assert pair.drops(1) == {}
 
 
+def test_a_step_tries_only_some_bad_receive_buffers() -> None:
+    """The guest offers each of them again as soon as it has it back."""
+    guest = Guest(size=64)
+    pair = Pair(guest)
+
+    def offer(head: int) -> None:
+        guest.receive.describe(head, SECOND, 100, 0, 0)
+        guest.receive.offer(head)
+
+    for _ in range(63):
+        offer(guest.receive.free.popleft())
+    for number in (1, 2):
+        pair.peer.send(pair.to_guest(number))
+    for steps in range(1, 21):
+        pair.step()
+        assert pair.switch.library.zovn_ring_port_bad_buffers(guest.handle) == 8 * steps
+        returned = guest.receive.returned()
+        assert [length for _, length in returned] == [0] * 8
+        for head, _ in returned:
+            offer(head)
+    guest.post((100,))
+    for _ in range(8):
+        pair.step()
+    assert [length for _, length in guest.receive.returned()] == [0] * 63 + [12 + 64]
+    assert pair.switch.fault(0) == "sound"
+
+
 def test_a_frame_that_fits_no_buffer_is_dropped_as_too_long() -> None:
     guest = Guest(mergeable=False)
     pair = Pair(guest)

@@ -57,21 +57,23 @@ bool zovn_loop_step(struct zovn_loop *loop) {
     return moved;
 }
 
-static void sleep_once(struct zovn_loop *loop) {
+/* Return whether a file ended the sleep. */
+static bool sleep_once(struct zovn_loop *loop) {
     uint64_t due_ns = zovn_switch_due(loop->vswitch);
     if (due_ns != UINT64_MAX)
         due_ns -= loop->now_ns;
     loop->nap_ns = zovn_rest_ns(loop->polled, loop->nap_ns, due_ns);
     bool woken = zovn_nap_sleep(&loop->nap, loop->nap_ns);
     loop->overslept = !woken && loop->nap_ns == ZOVN_LONGEST_NAP_NS;
+    return woken;
 }
 
+/* A peer that notified may not do so again before it is asked again. What it did may not be enough to
+ * move a frame: a long one needs several receive buffers. */
 void zovn_loop_rest(struct zovn_loop *loop) {
     if (loop->idle++ < zovn_rest_steps(loop->polled))
         return;
-    if (loop->asked)
-        sleep_once(loop);
-    else
+    if (!loop->asked || sleep_once(loop))
         ask_all(loop, true);
 }
 

@@ -67,12 +67,12 @@ static bool room(struct zovn_port *port) {
 }
 
 static bool class_room(struct zovn_port *port, uint32_t class) {
-    return room(port) && !(of(port)->shut >> class & 1);
+    return !(of(port)->shut >> class & 1);
 }
 
 static enum zovn_put_result put(struct zovn_port *port, struct zovn_frame *frame) {
     struct memory_port *memory = of(port);
-    if (!class_room(port, frame->class))
+    if (!room(port) || !class_room(port, frame->class))
         return ZOVN_PUT_NO_ROOM;
     struct buffer *buffer = &memory->received[memory->put % memory->capacity];
     if (!grow(buffer, frame->length))

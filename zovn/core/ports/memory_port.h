@@ -21,7 +21,7 @@ bool zovn_memory_port_send(struct zovn_port *port, const uint8_t *bytes, uint32_
 uint32_t zovn_memory_port_receive(struct zovn_port *port, uint8_t *to,
                                   struct zovn_offload *offload);
 
-/* Take no frames of these classes, as bits, from now on; each class then has room of its own. */
+/* Take no frames of these classes, as bits, from now on; each class is then open by itself. */
 void zovn_memory_port_shut(struct zovn_port *port, uint32_t classes);
 
 /* Return how many frames may be sent now. */

@@ -40,7 +40,7 @@ struct zovn_port_calls {
     enum zovn_frame_result (*frame)(struct zovn_port *port, uint16_t head,
                                     struct zovn_frame *frame);
     /* Copy a frame to the peer; `frame->class` is its class. A frame that can never fit is too long;
-     * only a lossy port refuses one. */
+     * only a lossy port refuses one. A port with `class_room` has room, and the class is open. */
     enum zovn_put_result (*put)(struct zovn_port *port, struct zovn_frame *frame);
     /* Return whether the peer has any room. */
     bool (*room)(struct zovn_port *port);
@@ -69,8 +69,8 @@ struct zovn_port {
     /* Show the peer what was put; NULL: `publish` does. It is called for all ports before `publish`
      * is, so that no sender has a frame back that its destination does not have. */
     void (*show)(struct zovn_port *port);
-    /* Return whether the peer has any room for a class; NULL: all classes have the same room, of
-     * which `room` tells. A class without room holds up no other. */
+    /* Return whether a class is open: whether the peer takes its frames when there is `room`, which
+     * all classes share. NULL: each is open. A closed class holds up no other. */
     bool (*class_room)(struct zovn_port *port, uint32_t class);
     /* Tell what the port counts by itself; NULL: nothing. */
     void (*count)(const struct zovn_port *port, struct zovn_port_counts *counts);

@@ -27,6 +27,7 @@ struct zovn_ring_port {
     void (*closed)(void *context, uint32_t pair, const struct zovn_ring_pair *rings);
     void *context;
     uint64_t bad_buffers;
+    uint32_t bad_in_step; /* tries that found one since the guest was last shown what was put */
 };
 
 /* Report new heads of all transmit rings, each ring's in order. */

@@ -60,6 +60,7 @@ static void complete(struct zovn_port *port, uint16_t head) {
 
 static void show(struct zovn_port *port) {
     struct zovn_ring_port *guest = of(port);
+    guest->bad_in_step = 0;
     for (uint32_t i = 0; i < guest->count; i++)
         if (zovn_split_ring_publish(&guest->pairs[i].rings.receive) && guest->notify)
             guest->notify(guest->context, i, true);

@@ -7,6 +7,7 @@
 
 enum { MOST_BUFFERS = ZOVN_MOST_SEGMENTS, COUNT_AT = 10, HEADER_BYTES = 12 };
 enum { AHEAD = 4 }; /* buffers: enough frames to load one meanwhile */
+enum { MOST_BAD = 8 }; /* tries in a step that find a bad buffer; the rest in the next one */
 
 /* Receive buffers that are looked at, but not taken. */
 struct gathered {
@@ -68,17 +69,18 @@ static void take(struct zovn_split_ring *ring, const struct gathered *from, uint
 }
 
 /* The guest's mistake: it gets the buffers back empty, and the next ones are tried. It may add bad
- * ones as fast as they go back, so there is an end. */
+ * ones as fast as they go back, and all other ports wait meanwhile, so there is an end. */
 static enum outcome gather_good(struct zovn_ring_port *guest, struct zovn_split_ring *ring,
                                 struct gathered *to, uint32_t needed) {
-    for (uint32_t tries = 0; tries < ring->size; tries++) {
-        enum outcome outcome = gather(guest, ring, to, needed);
-        if (outcome != BAD_BUFFER)
-            return outcome;
+    enum outcome outcome;
+    while ((outcome = gather(guest, ring, to, needed)) == BAD_BUFFER) {
+        if (guest->bad_in_step == MOST_BAD)
+            return NO_ROOM;
+        guest->bad_in_step++;
         guest->bad_buffers += to->buffers;
         take(ring, to, 0);
     }
-    return NO_ROOM;
+    return outcome;
 }
 
 static void log_copied(const struct zovn_memory *memory, const struct gathered *to,

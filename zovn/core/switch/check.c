@@ -23,7 +23,8 @@ static const char *walk(const struct zovn_member *source, const struct zovn_queu
     uint32_t reference = queue->head, last = ZOVN_NONE;
     for (uint32_t i = 0; i < queue->count; i++) {
         struct zovn_parked *parked = zovn_parking_of(source, reference);
-        if (parked ? zovn_parking_destination(reference) != destination || !parked->references
+        if (parked ? zovn_parking_destination(reference) != destination ||
+                         !zovn_set_has(&parked->waits, destination)
                    : !source->slots[reference].held)
             return "a queue has a frame that is not held";
         found->held += !parked;
@@ -45,6 +46,8 @@ static const char *check_class(const struct zovn_switch *vswitch, uint32_t desti
             return "a set of sources is not that of the queues with frames";
         if (!queue->count && (queue->done || queue->cut))
             return "a queue without frames has sent a part of one";
+        if (queue->credit >> 32 || queues->credit >> 32)
+            return "a source or a class has more credit than its turns give";
         const char *problem =
             queue->count ? walk(vswitch->members[i], queue, destination, &found[i], &bytes) : NULL;
         if (problem)
@@ -60,8 +63,8 @@ static const char *check_source(const struct zovn_switch *vswitch, uint32_t port
     const struct zovn_member *member = vswitch->members[port];
     uint64_t references = 0, frames = 0;
     for (uint32_t i = 0; i < vswitch->settings.parked; i++) {
-        references += member->parked[i].references;
-        frames += member->parked[i].references > 0;
+        references += zovn_set_size(&member->parked[i].waits);
+        frames += zovn_set_any(&member->parked[i].waits);
     }
     if (!counts_hold(&member->counters))
         return "in + copies is not delivered + held + parked + drops";

@@ -14,7 +14,7 @@
 
 enum zovn_reason {
     ZOVN_CONGESTION,     /* beyond the limit of a lossy class; never of a lossless one */
-    ZOVN_STALLED,        /* the destination took nothing for `stall_ns` */
+    ZOVN_STALLED,        /* its destination took nothing, or its flood waited, for `stall_ns` */
     ZOVN_MALFORMED,      /* no frame, or one that changed while it was read */
     ZOVN_TOO_LONG,       /* for the switch, or for any buffer of the destination */
     ZOVN_NO_DESTINATION, /* none but its own port, or none in its VLAN */
@@ -44,8 +44,8 @@ struct zovn_counters {
     uint64_t finished;      /* the switch made their checksums, or cut them out of longer ones */
     uint64_t waiting;       /* frames, now */
     uint64_t waiting_bytes; /* the same in bytes */
-    uint64_t blocked_ns;    /* frames waited, and none was taken; where classes have room of
-                               their own, the sum over them */
+    uint64_t blocked_ns;    /* frames waited, and none was taken; where classes are closed
+                               by themselves, the sum over them */
     uint64_t longest_ns;    /* of such times */
     uint64_t stalls;
     /* of its addresses */

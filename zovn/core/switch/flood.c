@@ -2,6 +2,7 @@
 #include "switch/flood.h"
 
 #include "switch/offload.h"
+#include "switch/outcome.h"
 #include "switch/parking.h"
 #include "switch/queues.h"
 
@@ -31,10 +32,29 @@ enum zovn_reason zovn_refusal(const struct zovn_switch *vswitch, uint32_t destin
     return full ? ZOVN_CONGESTION : ZOVN_REASONS;
 }
 
-bool zovn_may_flood(const struct zovn_switch *vswitch, uint32_t source, uint16_t head) {
+static bool waits_for_long(const struct zovn_switch *vswitch, uint64_t since_ns) {
+    return vswitch->now_ns - since_ns >= vswitch->settings.stall_ns;
+}
+
+/* Drop the frame that is parked for longest, if that is too long. A destination that takes a frame now
+ * and then is not stalled, but must not hold up all that this source sends. */
+static bool make_room(struct zovn_switch *vswitch, uint32_t source) {
+    struct zovn_member *member = vswitch->members[source];
+    if (!waits_for_long(vswitch, member->oldest_ns))
+        return false;
+    uint32_t oldest = zovn_parking_oldest(member, vswitch->settings.parked);
+    member->oldest_ns = zovn_parking_of(member, oldest)->since_ns;
+    if (!waits_for_long(vswitch, member->oldest_ns))
+        return false;
+    zovn_drop_parked(vswitch, source, oldest, ZOVN_STALLED);
+    return true;
+}
+
+bool zovn_may_flood(struct zovn_switch *vswitch, uint32_t source, uint16_t head) {
     const struct zovn_member *member = vswitch->members[source];
     return member->parked_count < vswitch->settings.parked ||
-           vswitch->settings.classes[member->slots[head].facts.class].limit_bytes;
+           vswitch->settings.classes[member->slots[head].facts.class].limit_bytes ||
+           make_room(vswitch, source);
 }
 
 static void queue_copy(struct zovn_switch *vswitch, uint32_t source, uint32_t destination,
@@ -46,24 +66,25 @@ static void queue_copy(struct zovn_switch *vswitch, uint32_t source, uint32_t de
         member->counters.drops[reason]++;
         return;
     }
-    parked->references++;
+    zovn_set_add(&parked->waits, destination);
     member->counters.parked++;
     struct zovn_place at = {destination, source, parked->facts.class};
     zovn_queue_push(vswitch, &at, reference + destination);
 }
 
-/* The sender gets its frame back. The reference that is held here keeps the frame until all
- * destinations were asked. */
+/* The sender gets its frame back. One that no destination accepts has no reference: it leaves here. */
 static void queue_copies(struct zovn_switch *vswitch, uint32_t source, uint32_t reference,
                          struct zovn_set left) {
     struct zovn_member *member = vswitch->members[source];
     struct zovn_parked *parked = zovn_parking_of(member, reference);
-    for (parked->references = 1; zovn_set_any(&left);) {
+    parked->since_ns = vswitch->now_ns;
+    while (zovn_set_any(&left)) {
         uint32_t destination = zovn_set_first(&left);
         zovn_set_remove(&left, destination);
         queue_copy(vswitch, source, destination, reference);
     }
-    zovn_parking_leave(member, parked);
+    if (!zovn_set_any(&parked->waits))
+        zovn_parking_leave(member, reference);
 }
 
 enum zovn_reason zovn_flood(struct zovn_switch *vswitch, uint32_t source, uint16_t head,

@@ -16,8 +16,8 @@ enum zovn_reason zovn_refusal(const struct zovn_switch *vswitch, uint32_t destin
                               const struct zovn_facts *facts);
 
 /* Return whether a frame of this class can be flooded now. A lossy one can always: it is dropped
- * if there is no parking. */
-bool zovn_may_flood(const struct zovn_switch *vswitch, uint32_t source, uint16_t head);
+ * if there is no parking. For a lossless one, what was parked for `stall_ns` makes room. */
+bool zovn_may_flood(struct zovn_switch *vswitch, uint32_t source, uint16_t head);
 
 /* Flood a frame that was accepted. Return why its last copy was dropped in its sender's ring, or
  * ZOVN_REASONS if none was, and the sender has the frame back. */

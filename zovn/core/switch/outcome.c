@@ -4,9 +4,8 @@
 #include "switch/parking.h"
 
 static void give_back(struct zovn_member *source, uint32_t reference) {
-    struct zovn_parked *parked = zovn_parking_of(source, reference);
-    if (parked) {
-        zovn_parking_leave(source, parked);
+    if (zovn_parking_of(source, reference)) {
+        zovn_parking_leave(source, reference);
         source->counters.parked--;
         return;
     }
@@ -36,6 +35,25 @@ void zovn_drop_to(struct zovn_switch *vswitch, uint32_t destination, uint32_t cl
     for (uint32_t class = 0; class < ZOVN_CLASSES; class++)
         for (uint32_t source = 0; classes >> class & 1 && source < vswitch->end; source++)
             drop_queue(vswitch, &(struct zovn_place){destination, source, class}, reason);
+}
+
+static void drop_until(struct zovn_switch *vswitch, const struct zovn_place *at, uint32_t last,
+                       enum zovn_reason reason) {
+    uint32_t reference;
+    do {
+        reference = zovn_queue_pop(vswitch, at);
+        zovn_dropped(vswitch->members[at->source], reference, reason);
+    } while (reference != last);
+}
+
+void zovn_drop_parked(struct zovn_switch *vswitch, uint32_t source, uint32_t reference,
+                      enum zovn_reason reason) {
+    const struct zovn_parked *parked = zovn_parking_of(vswitch->members[source], reference);
+    while (zovn_set_any(&parked->waits)) {
+        uint32_t destination = zovn_set_first(&parked->waits);
+        struct zovn_place at = {destination, source, parked->facts.class};
+        drop_until(vswitch, &at, reference + destination, reason);
+    }
 }
 
 /* What was peeked, but not classified yet, comes in and is dropped. */

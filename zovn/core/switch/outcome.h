@@ -14,6 +14,11 @@ void zovn_dropped(struct zovn_member *source, uint32_t reference, enum zovn_reas
 void zovn_drop_to(struct zovn_switch *vswitch, uint32_t destination, uint32_t classes,
                   enum zovn_reason reason);
 
+/* Drop all copies of a parked frame, by its reference for destination 0; and what its source sent in
+ * its class to the same destinations before it. */
+void zovn_drop_parked(struct zovn_switch *vswitch, uint32_t source, uint32_t reference,
+                      enum zovn_reason reason);
+
 /* Drop all that comes from a source, and give back what it offers. */
 void zovn_drop_from(struct zovn_switch *vswitch, uint32_t source, enum zovn_reason reason);
 

@@ -23,7 +23,7 @@ uint32_t zovn_parking_take(struct zovn_member *member, uint32_t frames,
     if (member->parked_count == frames)
         return ZOVN_NONE;
     uint32_t index = 0;
-    while (member->parked[index].references)
+    while (zovn_set_any(&member->parked[index].waits))
         index++;
     struct zovn_parked *parked = &member->parked[index];
     parked->facts = *facts;
@@ -32,7 +32,17 @@ uint32_t zovn_parking_take(struct zovn_member *member, uint32_t frames,
     return ZOVN_PARKED_BIT | index * ZOVN_MOST_PORTS;
 }
 
-void zovn_parking_leave(struct zovn_member *member, struct zovn_parked *parked) {
-    if (!--parked->references)
+uint32_t zovn_parking_oldest(const struct zovn_member *member, uint32_t frames) {
+    uint32_t oldest = 0;
+    for (uint32_t i = 1; i < frames; i++)
+        if (member->parked[i].since_ns < member->parked[oldest].since_ns)
+            oldest = i;
+    return ZOVN_PARKED_BIT | oldest * ZOVN_MOST_PORTS;
+}
+
+void zovn_parking_leave(struct zovn_member *member, uint32_t reference) {
+    struct zovn_parked *parked = zovn_parking_of(member, reference);
+    zovn_set_remove(&parked->waits, zovn_parking_destination(reference));
+    if (!zovn_set_any(&parked->waits))
         member->parked_count--;
 }

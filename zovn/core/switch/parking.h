@@ -27,7 +27,10 @@ void zovn_parking_free(struct zovn_member *member, uint32_t frames);
 uint32_t zovn_parking_take(struct zovn_member *member, uint32_t frames,
                            const struct zovn_facts *facts, const struct zovn_frame *frame);
 
+/* Of parking that is full: return the reference for destination 0 of the frame that waits for longest. */
+uint32_t zovn_parking_oldest(const struct zovn_member *member, uint32_t frames);
+
 /* Remove one of a frame's references; the last one frees it. */
-void zovn_parking_leave(struct zovn_member *member, struct zovn_parked *parked);
+void zovn_parking_leave(struct zovn_member *member, uint32_t reference);
 
 #endif

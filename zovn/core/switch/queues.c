@@ -160,9 +160,10 @@ bool zovn_queue_cut(struct zovn_switch *vswitch, const struct zovn_place *at) {
     struct zovn_queue *queue = &class->from[at->source];
     const struct zovn_facts *facts = first_of(vswitch, class, at->source);
     uint32_t takes = takes_of(vswitch->members[at->destination], queue);
-    queue->cut = facts->payload_at && zovn_offload_length(facts, takes, 0) == facts->length &&
-                 zovn_offload_length(facts, 0, 0) < facts->length;
-    return queue->cut;
+    bool shorter = facts->payload_at && zovn_offload_length(facts, takes, 0) == facts->length &&
+                   zovn_offload_length(facts, 0, 0) < facts->length;
+    queue->cut |= shorter; /* until it is popped: its turn has credit for a segment */
+    return shorter;
 }
 
 const struct zovn_facts *zovn_queue_finish(struct zovn_switch *vswitch, const struct zovn_place *at,

@@ -30,7 +30,7 @@ void zovn_queue_charge(struct zovn_switch *vswitch, const struct zovn_place *at)
 bool zovn_queue_advance(struct zovn_switch *vswitch, const struct zovn_place *at);
 
 /* Let the first frame go as segments, since it is too long as it is; return false if that does not
- * make it shorter. */
+ * make it shorter, or it does so already. */
 bool zovn_queue_cut(struct zovn_switch *vswitch, const struct zovn_place *at);
 
 /* Make the first frame what goes out of it next; return what is to be known of it then. */

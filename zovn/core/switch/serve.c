@@ -6,6 +6,9 @@
 #include "switch/outcome.h"
 #include "switch/parking.h"
 
+/* To one destination in a step. All others wait meanwhile, and a frame may have 65,000 segments. */
+enum { MOST_MOVED = 4 * ZOVN_BATCH };
+
 /* Where a frame lies in one piece. A held frame stays there, whatever its ring says meanwhile. */
 static uint8_t *bytes_of(const struct zovn_member *source, uint32_t reference) {
     const struct zovn_parked *parked = zovn_parking_of(source, reference);
@@ -28,9 +31,13 @@ static bool fetch(const struct zovn_member *source, uint32_t reference,
     return true;
 }
 
+/* Return whether a lane takes frames, as far as that is not for the room that all lanes share. */
+static bool is_open(const struct zovn_member *member, uint32_t lane) {
+    return !member->port->class_room || member->port->class_room(member->port, lane);
+}
+
 static bool has_room(const struct zovn_member *member, uint32_t lane) {
-    return member->port->class_room ? member->port->class_room(member->port, lane)
-                                    : member->port->calls->room(member->port);
+    return is_open(member, lane) && member->port->calls->room(member->port);
 }
 
 /* As the frame's sender left it, or finished by the switch. */
@@ -41,11 +48,12 @@ static enum zovn_put_result put(struct zovn_switch *vswitch, const struct zovn_p
     bool mark = threshold && member->queues[at->class].bytes > threshold;
     struct zovn_head head;
     struct zovn_finished finished;
-    if (facts->offload.flags) {
-        if (!has_room(member, zovn_lane_of(member, at->class)))
-            return ZOVN_PUT_NO_ROOM;
+    bool unfinished = facts->offload.flags;
+    if ((unfinished || member->port->class_room) &&
+        !has_room(member, zovn_lane_of(member, at->class)))
+        return ZOVN_PUT_NO_ROOM;
+    if (unfinished)
         facts = zovn_queue_finish(vswitch, at, &finished, frame);
-    }
     bool marked = zovn_edit(frame, &head, facts, mark, &member->settings);
     uint32_t length = frame->length; /* the port puts its own header before it */
     frame->class = (uint8_t)at->class;
@@ -128,18 +136,34 @@ static void note(struct zovn_member *member, uint32_t served, uint32_t full, uin
     }
 }
 
-/* A frame found no room: none at all, which ends the round where it is; or none for its lane.
- * Return the lanes without room, as bits. */
-static uint32_t close_lanes(const struct zovn_member *member, uint32_t lane, uint32_t *open) {
-    bool any = member->port->class_room && member->port->calls->room(member->port);
-    *open &= any ? ~(1u << lane) : 0;
-    return any || !member->port->class_room ? 1u << lane : member->classes;
+/* The lanes with frames that are closed, as bits: the round may have ended before it came to them. */
+static uint32_t closed_lanes(const struct zovn_member *member) {
+    uint32_t closed = 0;
+    for (uint32_t i = 0; i < zovn_lanes(member); i++)
+        closed |= (uint32_t)(member->classes >> i & 1 && !is_open(member, i)) << i;
+    return closed;
+}
+
+/* A frame found no room: none at all, which ends the round where it is; or its lane is closed. Return
+ * the lanes that are blocked by that, as bits. Those that are open only wait for their turn while
+ * others of them use the room that all share. */
+static uint32_t close_lanes(const struct zovn_member *member, uint32_t lane, uint32_t served,
+                            uint32_t *open) {
+    bool own = member->port->class_room;
+    if (own && member->port->calls->room(member->port)) {
+        *open &= ~(1u << lane);
+        return 1u << lane;
+    }
+    *open = 0;
+    if (!own)
+        return 1u << lane;
+    return served ? 0 : member->classes;
 }
 
 uint32_t zovn_serve(struct zovn_switch *vswitch, uint32_t destination) {
     struct zovn_member *member = vswitch->members[destination];
     uint32_t moved = 0, open = ~0u, served = 0, full = 0; /* classes; lanes */
-    while (member->classes & open && may_send(member, vswitch->now_ns)) {
+    while (member->classes & open && moved < MOST_MOVED && may_send(member, vswitch->now_ns)) {
         struct zovn_place at;
         uint64_t out = member->counters.out;
         zovn_queue_turn(vswitch, destination, member->classes & open, &at);
@@ -148,11 +172,17 @@ uint32_t zovn_serve(struct zovn_switch *vswitch, uint32_t destination) {
             moved++;
             served |= (uint32_t)(member->counters.out != out) << lane;
         } else {
-            full |= close_lanes(member, lane, &open);
+            full |= close_lanes(member, lane, served, &open);
         }
     }
-    note(member, served, full, vswitch->now_ns);
+    member->took = served;
+    note(member, served, full | closed_lanes(member), vswitch->now_ns);
     return moved;
+}
+
+/* An open lane goes on with its first frame when there is room, or others use up what there is. */
+static bool goes_on(const struct zovn_member *member, uint32_t lane) {
+    return has_room(member, lane) || (member->took && is_open(member, lane));
 }
 
 static void watch(struct zovn_switch *vswitch, uint32_t destination, uint32_t number) {
@@ -161,7 +191,7 @@ static void watch(struct zovn_switch *vswitch, uint32_t destination, uint32_t nu
     uint64_t now_ns = vswitch->now_ns;
     if (lane->stalled) {
         block(member, lane, now_ns);
-        lane->stalled = !has_room(member, number);
+        lane->stalled = !goes_on(member, number);
         if (!lane->stalled)
             unblock(member, lane, now_ns);
     } else if (now_ns - lane->blocked_since_ns >= vswitch->settings.stall_ns) {

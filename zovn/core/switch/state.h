@@ -25,7 +25,8 @@ struct zovn_slot {
 /* A frame that waits for several destinations. */
 struct zovn_parked {
     struct zovn_facts facts;
-    uint32_t references; /* 0: not in use */
+    struct zovn_set waits; /* the destinations; none: not in use */
+    uint64_t since_ns;
     uint8_t *bytes;
     uint32_t next[ZOVN_MOST_PORTS]; /* by destination */
 };
@@ -45,7 +46,7 @@ struct zovn_class_queues {
     uint64_t credit; /* the same of the class among those with weights */
 };
 
-/* What has room of its own at a destination: a class where its port tells of each, else all. */
+/* What may be closed by itself at a destination: a class where its port tells of each, else all. */
 struct zovn_lane {
     bool blocked, stalled;
     uint64_t blocked_since_ns, blocked_until_ns;
@@ -61,13 +62,15 @@ struct zovn_member {
     struct zovn_slot *slots;
     struct zovn_parked *parked;
     uint32_t parked_count; /* frames, not copies */
+    uint64_t oldest_ns; /* while parking is full, no parked frame is older */
     uint16_t heads[ZOVN_BATCH]; /* peeked; from `heads_at` on not classified yet */
     uint32_t heads_at, heads_end;
     /* as a destination */
     struct zovn_class_queues queues[ZOVN_CLASSES];
     uint32_t classes; /* those with frames, as bits */
     uint32_t class_turn; /* of those with weights */
-    struct zovn_lane lanes[ZOVN_CLASSES]; /* only the first, if classes share their room */
+    bool took; /* any frame in its last round */
+    struct zovn_lane lanes[ZOVN_CLASSES]; /* only the first, if none is closed by itself */
     struct zovn_pace pace;
 };
 
@@ -86,6 +89,10 @@ struct zovn_switch {
     struct zovn_member *members[ZOVN_MOST_PORTS];
     uint32_t end; /* of the members; there may be gaps */
     uint32_t strict; /* classes without a weight, as bits */
+    bool lossy; /* any class is */
+    uint8_t order[ZOVN_MOST_PORTS]; /* in which members are classified; up to `end` all of them */
+    bool backwards; /* from the last one on */
+    uint64_t random; /* never 0 */
     uint64_t now_ns;
 };
 

@@ -1,15 +1,25 @@
-/* The step, and ports that come, stop and go. */
+/* Ports that come and go, and what is known of them. */
 #include "switch/switch.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-#include "switch/classify.h"
-#include "switch/outcome.h"
 #include "switch/parking.h"
-#include "switch/serve.h"
+#include "switch/step.h"
 
 enum { MOST_HEADS = 32768 };
+
+static void read_classes(struct zovn_switch *vswitch) {
+    for (uint32_t i = 0; i < ZOVN_CLASSES; i++) {
+        vswitch->strict |= (uint32_t)!vswitch->settings.classes[i].weight << i;
+        vswitch->lossy |= vswitch->settings.classes[i].limit_bytes > 0;
+    }
+}
+
+static void begin_order(struct zovn_switch *vswitch) {
+    vswitch->random = (vswitch->settings.seed ^ UINT64_C(0x9e3779b97f4a7c15)) | 1;
+    for (uint32_t i = 0; i < ZOVN_MOST_PORTS; i++)
+        vswitch->order[i] = (uint8_t)i;
+}
 
 struct zovn_switch *zovn_switch_new(const struct zovn_settings *settings, const char **problem) {
     *problem = zovn_settings_problem(settings);
@@ -17,8 +27,8 @@ struct zovn_switch *zovn_switch_new(const struct zovn_settings *settings, const 
     if (!vswitch)
         return NULL;
     vswitch->settings = *settings;
-    for (uint32_t i = 0; i < ZOVN_CLASSES; i++)
-        vswitch->strict |= (uint32_t)!settings->classes[i].weight << i;
+    read_classes(vswitch);
+    begin_order(vswitch);
     if (zovn_addresses_init(&vswitch->addresses, settings))
         return vswitch;
     *problem = "switch: no memory for it";
@@ -89,68 +99,17 @@ bool zovn_switch_drain(struct zovn_switch *vswitch, uint32_t port) {
            !member->counters.parked;
 }
 
-/* Nothing comes from it or goes to it any longer. */
-static void stop(struct zovn_switch *vswitch, uint32_t port, enum zovn_reason reason) {
-    struct zovn_member *member = vswitch->members[port];
-    member->running = false;
-    zovn_drop_from(vswitch, port, reason);
-    zovn_drop_to(vswitch, port, ~0u, reason);
-    zovn_addresses_forget(&vswitch->addresses, port);
-    memset(member->lanes, 0, sizeof member->lanes);
-}
-
-static void publish_all(struct zovn_switch *vswitch) {
-    for (uint32_t i = 0; i < vswitch->end; i++)
-        if (vswitch->members[i] && vswitch->members[i]->port->show)
-            vswitch->members[i]->port->show(vswitch->members[i]->port);
-    for (uint32_t i = 0; i < vswitch->end; i++)
-        if (vswitch->members[i])
-            vswitch->members[i]->port->calls->publish(vswitch->members[i]->port);
-}
-
 void zovn_switch_remove(struct zovn_switch *vswitch, uint32_t port, struct zovn_counters *last) {
     struct zovn_member *member = member_at(vswitch, port);
     if (!member)
         return;
-    stop(vswitch, port, ZOVN_REMOVED);
-    publish_all(vswitch);
+    zovn_stop(vswitch, port, ZOVN_REMOVED);
+    zovn_publish(vswitch);
     if (last)
         zovn_switch_counters(vswitch, port, last);
     vswitch->members[port] = NULL;
     member->port->calls->free(member->port);
     free_member(vswitch, member);
-}
-
-static void stop_if_faulty(struct zovn_switch *vswitch, uint32_t port) {
-    if (vswitch->members[port]->port->fault && vswitch->members[port]->running)
-        stop(vswitch, port, ZOVN_STOPPED);
-}
-
-static uint32_t for_each(struct zovn_switch *vswitch,
-                         uint32_t (*call)(struct zovn_switch *, uint32_t)) {
-    uint32_t moved = 0;
-    for (uint32_t i = 0; i < vswitch->end; i++) {
-        if (!vswitch->members[i] || !vswitch->members[i]->running)
-            continue;
-        moved += call(vswitch, i);
-        stop_if_faulty(vswitch, i);
-    }
-    return moved;
-}
-
-static uint32_t serve_and_watch(struct zovn_switch *vswitch, uint32_t destination) {
-    uint32_t moved = zovn_serve(vswitch, destination);
-    zovn_watch(vswitch, destination);
-    return moved;
-}
-
-uint32_t zovn_switch_step(struct zovn_switch *vswitch, uint64_t now_ns) {
-    vswitch->now_ns = now_ns;
-    uint32_t moved = for_each(vswitch, zovn_classify);
-    moved += for_each(vswitch, serve_and_watch);
-    publish_all(vswitch);
-    zovn_addresses_sweep(&vswitch->addresses, now_ns);
-    return moved;
 }
 
 uint64_t zovn_switch_due(const struct zovn_switch *vswitch) {

@@ -6,9 +6,10 @@
  *  - in + copies = delivered + held + parked + drops, for the frames from each port;
  *  - frames from one port to another in one class arrive in the order in which they were sent;
  *  - a frame of a lossless class is never dropped because there is no room for it, unless its
- *    destination took nothing for `stall_ns`;
+ *    destination took nothing for `stall_ns`; or it was parked for so long, and a later flood of its
+ *    sender needs the place; or it was sent before such a frame, to a destination where that waits;
  *  - frames for one destination never wait for another destination, but for floods: a frame that
- *    cannot be parked stays, and so does what its sender sent after it.
+ *    cannot be parked stays, for `stall_ns` at most, and so does what its sender sent after it.
  *
  * A port that breaks the rules of its ring is stopped; no other is affected. No globals, no locks,
  * no clock: one thread at a time, and time is a parameter in nanoseconds of any monotonic clock.
@@ -42,8 +43,10 @@ bool zovn_switch_drain(struct zovn_switch *vswitch, uint32_t port);
  * for it is dropped. `last`, which may be NULL, gets its counters. */
 void zovn_switch_remove(struct zovn_switch *vswitch, uint32_t port, struct zovn_counters *last);
 
-/* Take new frames of all ports, serve all destinations, then publish and notify. Return how many
- * frames were taken, delivered or dropped: after 0 nothing changes until a peer or time does. */
+/* Take new frames of all ports, serve all destinations, then publish and notify. At most 64 frames from
+ * a port are taken, and at most 256 frames or segments go to a port. Return how many frames were taken,
+ * delivered or dropped: after 0 nothing changes until a peer or time does, unless a guest has more bad
+ * receive buffers than a step tries. */
 uint32_t zovn_switch_step(struct zovn_switch *vswitch, uint64_t now_ns);
 
 /* Return when a frame that waits for its port's rate may go, on the clock of the last step;

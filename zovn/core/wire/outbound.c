@@ -31,7 +31,7 @@ bool zovn_outbound_room(const struct zovn_outbound *outbound) {
 }
 
 bool zovn_outbound_class_room(const struct zovn_outbound *outbound, uint32_t class) {
-    return is_open(outbound, class) && zovn_outbound_room(outbound);
+    return is_open(outbound, class);
 }
 
 static uint32_t place_of(uint32_t class, uint32_t number) {

@@ -32,7 +32,8 @@ struct zovn_outbound {
 bool zovn_outbound_init(struct zovn_outbound *outbound, uint64_t rate_bps, uint32_t slot_bytes);
 void zovn_outbound_free(struct zovn_outbound *outbound);
 
-/* Return whether the line takes any frame, and whether it takes one of a class: with so many copies. */
+/* Return whether the line takes any frame, with so many copies; and whether the peer takes those of a
+ * class, when it does. */
 bool zovn_outbound_room(const struct zovn_outbound *outbound);
 bool zovn_outbound_class_room(const struct zovn_outbound *outbound, uint32_t class);
 
