@@ -63,6 +63,7 @@ struct zovn_member {
     uint32_t parked_count; /* frames, not copies */
     uint16_t heads[ZOVN_BATCH]; /* peeked; from `heads_at` on not classified yet */
     uint32_t heads_at, heads_end;
+    struct zovn_recall learned, found; /* of its last frame: sender, and destination */
     /* as a destination */
     struct zovn_class_queues queues[ZOVN_CLASSES];
     uint32_t classes; /* those with frames, as bits */
