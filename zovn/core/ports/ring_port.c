@@ -26,8 +26,11 @@ static enum zovn_frame_result frame(struct zovn_port *port, uint16_t head,
     const struct zovn_guest_pair *pair = pair_of(of(port), head);
     zovn_frame_begin(frame);
     struct zovn_segment *segments = &frame->segments[frame->end];
-    int32_t count = zovn_chain(&pair->rings.transmit, (uint16_t)(head - pair->first), false,
-                               segments, ZOVN_MOST_SEGMENTS);
+    const struct zovn_split_ring *ring = &pair->rings.transmit;
+    uint16_t own = (uint16_t)(head - pair->first);
+    int32_t count = zovn_chain_one(ring, own, false, segments)
+                        ? 1
+                        : zovn_chain(ring, own, false, segments, ZOVN_MOST_SEGMENTS);
     if (count < 0)
         return ZOVN_FRAME_MALFORMED;
     uint64_t bytes = 0;

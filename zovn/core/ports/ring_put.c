@@ -112,16 +112,35 @@ static void prefetch(const struct zovn_split_ring *ring) {
     }
 }
 
-/* At most 64 buffers; without merging 1, too (5.1.6.4.1). */
-static void write_header(uint8_t *to, const struct zovn_frame *frame, uint32_t buffers) {
+/* At most 64 buffers; without merging 1, too (5.1.6.4.1). The old header has no place for it. */
+static void write_header(uint8_t *to, uint32_t bytes, const struct zovn_frame *frame,
+                         uint32_t buffers) {
     memcpy(to, &frame->offload, sizeof frame->offload);
-    to[COUNT_AT] = (uint8_t)buffers;
-    to[COUNT_AT + 1] = 0;
+    if (bytes == HEADER_BYTES) {
+        to[COUNT_AT] = (uint8_t)buffers;
+        to[COUNT_AT + 1] = 0;
+    }
+}
+
+/* Short pieces in fixed parts, of which the last may overlap the one before: quicker than a call. What
+ * a peer changes meanwhile may be copied half, as by any copy. */
+static void copy(uint8_t *to, const uint8_t *from, uint32_t bytes) {
+    enum { LEAST = 16, PART = 32, MOST = 128 };
+    if (bytes < LEAST || bytes > MOST) {
+        memcpy(to, from, bytes);
+    } else if (bytes <= PART) {
+        memcpy(to, from, LEAST);
+        memcpy(to + bytes - LEAST, from + bytes - LEAST, LEAST);
+    } else {
+        for (uint32_t i = 0; i + PART < bytes; i += PART)
+            memcpy(to + i, from + i, PART);
+        memcpy(to + bytes - PART, from + bytes - PART, PART);
+    }
 }
 
 static void copy_to_one(uint8_t *to, const struct zovn_frame *frame) {
     for (uint32_t i = frame->first; i < frame->end; i++) {
-        memcpy(to, frame->segments[i].bytes, frame->segments[i].length);
+        copy(to, frame->segments[i].bytes, frame->segments[i].length);
         to += frame->segments[i].length;
     }
 }
@@ -133,12 +152,10 @@ static bool put_into_one(struct zovn_ring_port *guest, struct zovn_split_ring *r
     uint32_t needed = guest->header_bytes + frame->length;
     int32_t head = zovn_split_ring_available(ring) ? zovn_split_ring_head(ring, 0) : -1;
     struct zovn_segment buffer;
-    if (head < 0 || !zovn_chain_one(ring, (uint16_t)head, &buffer) || buffer.length < needed)
+    if (head < 0 || !zovn_chain_one(ring, (uint16_t)head, true, &buffer) || buffer.length < needed)
         return false;
     prefetch(ring);
-    uint8_t header[HEADER_BYTES];
-    write_header(header, frame, 1);
-    memcpy(buffer.bytes, header, guest->header_bytes);
+    write_header(buffer.bytes, guest->header_bytes, frame, 1);
     copy_to_one(buffer.bytes + guest->header_bytes, frame);
     zovn_memory_written(ring->memory, buffer.bytes, needed);
     zovn_split_ring_complete(ring, (uint16_t)head, needed);
@@ -161,7 +178,7 @@ enum zovn_put_result zovn_ring_put(struct zovn_port *port, struct zovn_frame *fr
     if (outcome != GATHERED)
         return outcome == NEVER ? ZOVN_PUT_TOO_LONG : ZOVN_PUT_NO_ROOM;
     uint8_t header[HEADER_BYTES];
-    write_header(header, frame, to.buffers);
+    write_header(header, HEADER_BYTES, frame, to.buffers);
     zovn_frame_prepend(frame, header, guest->header_bytes);
     zovn_frame_copy(frame, to.segments);
     log_copied(ring->memory, &to, frame->length);

@@ -11,8 +11,9 @@
 int32_t zovn_chain(const struct zovn_split_ring *ring, uint16_t head, bool writable,
                    struct zovn_segment *to, uint32_t most);
 
-/* Find the memory of a chain of one descriptor that the driver lets the device write to; return false
- * for any other chain. */
-bool zovn_chain_one(const struct zovn_split_ring *ring, uint16_t head, struct zovn_segment *to);
+/* Find the memory of a chain of one descriptor, written or read by the device; return false for any
+ * other chain. */
+bool zovn_chain_one(const struct zovn_split_ring *ring, uint16_t head, bool writable,
+                    struct zovn_segment *to);
 
 #endif

@@ -1,20 +1,10 @@
 /* A hash table with chains; entries come from a pool that has enough for each port's limit. */
 #include "switch/addresses.h"
 
-#include <arpa/inet.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define NONE UINT32_MAX
 enum { SWEPT_AT_ONCE = 16 };
-
-static uint64_t key_of(uint16_t vlan, const uint8_t *address) {
-    uint32_t high;
-    uint16_t low;
-    memcpy(&high, address, sizeof high);
-    memcpy(&low, address + sizeof high, sizeof low);
-    return (uint64_t)vlan << 48 | (uint64_t)ntohl(high) << 16 | ntohs(low);
-}
 
 /* The finalizer of MurmurHash3 on a secret: who does not know it cannot make chains long. */
 static uint32_t *chain_of(const struct zovn_addresses *addresses, uint64_t key) {
@@ -42,6 +32,7 @@ static void forget(struct zovn_addresses *addresses, struct zovn_address *entry)
         link = &addresses->all[*link].next;
     *link = entry->next;
     addresses->counts[entry->port]--;
+    addresses->changes++;
     *entry = (struct zovn_address){.next = addresses->unused};
     addresses->unused = index;
 }
@@ -54,6 +45,7 @@ static struct zovn_address *enter(struct zovn_addresses *addresses, uint64_t key
     *entry = (struct zovn_address){.key = key, .next = *chain, .port = (uint8_t)port};
     *chain = index;
     addresses->counts[port]++;
+    addresses->changes++;
     return entry;
 }
 
@@ -84,9 +76,8 @@ void zovn_addresses_free(struct zovn_addresses *addresses) {
     free(addresses->chains);
 }
 
-int32_t zovn_addresses_find(const struct zovn_addresses *addresses, uint16_t vlan,
-                            const uint8_t *address, uint64_t now_ns) {
-    const struct zovn_address *entry = entry_of(addresses, key_of(vlan, address));
+int32_t zovn_addresses_find(const struct zovn_addresses *addresses, uint64_t key, uint64_t now_ns) {
+    const struct zovn_address *entry = entry_of(addresses, key);
     return entry && !aged(addresses, entry, now_ns) ? entry->port : -1;
 }
 
@@ -101,14 +92,14 @@ static enum zovn_learned move(struct zovn_addresses *addresses, struct zovn_addr
         return ZOVN_NOT_LEARNED;
     addresses->counts[entry->port]--;
     addresses->counts[port]++;
+    addresses->changes++;
     entry->port = (uint8_t)port;
     entry->seen_ns = now_ns;
     return ZOVN_MOVED;
 }
 
-enum zovn_learned zovn_addresses_learn(struct zovn_addresses *addresses, uint16_t vlan,
-                                       const uint8_t *address, uint32_t port, uint64_t now_ns) {
-    uint64_t key = key_of(vlan, address);
+enum zovn_learned zovn_addresses_learn(struct zovn_addresses *addresses, uint64_t key,
+                                       uint32_t port, uint64_t now_ns) {
     struct zovn_address *entry = entry_of(addresses, key);
     if (entry && entry->port != port)
         return move(addresses, entry, port, now_ns);
@@ -121,16 +112,15 @@ enum zovn_learned zovn_addresses_learn(struct zovn_addresses *addresses, uint16_
     return result;
 }
 
-bool zovn_addresses_fix(struct zovn_addresses *addresses, uint16_t vlan, const uint8_t *address,
-                        uint32_t port) {
-    struct zovn_address *entry = entry_of(addresses, key_of(vlan, address));
+bool zovn_addresses_fix(struct zovn_addresses *addresses, uint64_t key, uint32_t port) {
+    struct zovn_address *entry = entry_of(addresses, key);
     bool own = entry && entry->port == port;
     if (!own && ((entry && entry->fixed) || addresses->counts[port] == addresses->each))
         return false;
     if (entry && !own)
         forget(addresses, entry);
     if (!own)
-        entry = enter(addresses, key_of(vlan, address), port);
+        entry = enter(addresses, key, port);
     entry->fixed = true;
     return true;
 }

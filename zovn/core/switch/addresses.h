@@ -2,8 +2,10 @@
 #ifndef ZOVN_SWITCH_ADDRESSES_H
 #define ZOVN_SWITCH_ADDRESSES_H
 
+#include <arpa/inet.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "switch/settings.h"
 
@@ -25,6 +27,15 @@ struct zovn_addresses {
     uint32_t swept;
     uint32_t counts[ZOVN_MOST_PORTS];
     uint64_t seed, age_ns;
+    uint64_t changes; /* of the port of any address */
+};
+
+/* An address that was found, and its port: true until the clock or the table changes. Most frames of a
+ * step have the addresses of the frame before. */
+struct zovn_recall {
+    uint64_t key; /* 0: none */
+    uint64_t at_ns, changes;
+    uint32_t port;
 };
 
 enum zovn_learned { ZOVN_KNOWN, ZOVN_LEARNED, ZOVN_MOVED, ZOVN_NOT_LEARNED };
@@ -32,20 +43,36 @@ enum zovn_learned { ZOVN_KNOWN, ZOVN_LEARNED, ZOVN_MOVED, ZOVN_NOT_LEARNED };
 bool zovn_addresses_init(struct zovn_addresses *addresses, const struct zovn_settings *settings);
 void zovn_addresses_free(struct zovn_addresses *addresses);
 
+static inline uint64_t zovn_address_key(uint16_t vlan, const uint8_t *address) {
+    uint32_t high;
+    uint16_t low;
+    memcpy(&high, address, sizeof high);
+    memcpy(&low, address + sizeof high, sizeof low);
+    return (uint64_t)vlan << 48 | (uint64_t)ntohl(high) << 16 | ntohs(low);
+}
+
+static inline bool zovn_recalls(const struct zovn_addresses *addresses,
+                                const struct zovn_recall *recall, uint64_t key, uint64_t now_ns) {
+    return recall->key == key && recall->at_ns == now_ns && recall->changes == addresses->changes;
+}
+
+static inline struct zovn_recall zovn_recall_of(const struct zovn_addresses *addresses,
+                                                uint64_t key, uint32_t port, uint64_t now_ns) {
+    return (struct zovn_recall){key, now_ns, addresses->changes, port};
+}
+
 /* Return the port of an address, or -1. */
-int32_t zovn_addresses_find(const struct zovn_addresses *addresses, uint16_t vlan,
-                            const uint8_t *address, uint64_t now_ns);
+int32_t zovn_addresses_find(const struct zovn_addresses *addresses, uint64_t key, uint64_t now_ns);
 
 /* Return whether a place of the table has an address that is not too old. */
 bool zovn_addresses_live(const struct zovn_addresses *addresses, uint32_t place, uint64_t now_ns);
 
 /* Note that an address sends from a port. A static address stays where it is. */
-enum zovn_learned zovn_addresses_learn(struct zovn_addresses *addresses, uint16_t vlan,
-                                       const uint8_t *address, uint32_t port, uint64_t now_ns);
+enum zovn_learned zovn_addresses_learn(struct zovn_addresses *addresses, uint64_t key,
+                                       uint32_t port, uint64_t now_ns);
 
 /* Make an address static; return false if it is another port's static one, or there is no room. */
-bool zovn_addresses_fix(struct zovn_addresses *addresses, uint16_t vlan, const uint8_t *address,
-                        uint32_t port);
+bool zovn_addresses_fix(struct zovn_addresses *addresses, uint64_t key, uint32_t port);
 
 /* Forget all addresses of a port. */
 void zovn_addresses_forget(struct zovn_addresses *addresses, uint32_t port);

@@ -13,11 +13,16 @@ static void accept(struct zovn_member *source, uint16_t head) {
 }
 
 static void learn(struct zovn_switch *vswitch, uint32_t port, const struct zovn_facts *facts) {
-    struct zovn_counters *counters = &vswitch->members[port]->counters;
-    enum zovn_learned learned = zovn_addresses_learn(&vswitch->addresses, facts->vlan,
-                                                     facts->header + 6, port, vswitch->now_ns);
-    counters->moves += learned == ZOVN_MOVED;
-    counters->not_learned += learned == ZOVN_NOT_LEARNED;
+    struct zovn_member *member = vswitch->members[port];
+    struct zovn_addresses *addresses = &vswitch->addresses;
+    uint64_t key = zovn_address_key(facts->vlan, facts->header + 6), now_ns = vswitch->now_ns;
+    if (zovn_recalls(addresses, &member->learned, key, now_ns))
+        return;
+    enum zovn_learned learned = zovn_addresses_learn(addresses, key, port, now_ns);
+    member->counters.moves += learned == ZOVN_MOVED;
+    member->counters.not_learned += learned == ZOVN_NOT_LEARNED;
+    if (learned != ZOVN_NOT_LEARNED)
+        member->learned = zovn_recall_of(addresses, key, port, now_ns);
 }
 
 static enum zovn_reason queue_one(struct zovn_switch *vswitch, uint32_t source, uint16_t head,
@@ -30,10 +35,18 @@ static enum zovn_reason queue_one(struct zovn_switch *vswitch, uint32_t source, 
 }
 
 /* Return the port behind which a frame's address is known, or -1: it then goes to all of its VLAN. */
-static int32_t known_port(const struct zovn_switch *vswitch, const struct zovn_facts *facts) {
+static int32_t known_port(const struct zovn_switch *vswitch, struct zovn_recall *found,
+                          const struct zovn_facts *facts) {
     if (facts->header[0] & 1)
         return -1;
-    return zovn_addresses_find(&vswitch->addresses, facts->vlan, facts->header, vswitch->now_ns);
+    const struct zovn_addresses *addresses = &vswitch->addresses;
+    uint64_t key = zovn_address_key(facts->vlan, facts->header), now_ns = vswitch->now_ns;
+    if (zovn_recalls(addresses, found, key, now_ns))
+        return (int32_t)found->port;
+    int32_t port = zovn_addresses_find(addresses, key, now_ns);
+    if (port >= 0)
+        *found = zovn_recall_of(addresses, key, (uint32_t)port, now_ns);
+    return port;
 }
 
 static void send_known(struct zovn_switch *vswitch, uint32_t source, uint16_t head,
@@ -72,7 +85,8 @@ static bool send_all(struct zovn_switch *vswitch, uint32_t source, uint16_t head
 /* Return false for a frame that must stay where it is. */
 static bool forward(struct zovn_switch *vswitch, uint32_t source, uint16_t head,
                     const struct zovn_frame *frame) {
-    int32_t known = known_port(vswitch, &vswitch->members[source]->slots[head].facts);
+    struct zovn_member *member = vswitch->members[source];
+    int32_t known = known_port(vswitch, &member->found, &member->slots[head].facts);
     if (known < 0)
         return send_all(vswitch, source, head, frame);
     send_known(vswitch, source, head, (uint32_t)known);

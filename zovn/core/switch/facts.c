@@ -87,7 +87,10 @@ enum zovn_reason zovn_facts_find(struct zovn_facts *facts, const struct zovn_fra
                                  const struct zovn_settings *settings) {
     uint8_t head[ZOVN_HEADER + 2] = {0};
     uint32_t length = frame->length < sizeof head ? frame->length : (uint32_t)sizeof head;
-    zovn_frame_peek(frame, head, length);
+    if (__builtin_expect(length == sizeof head, 1))
+        zovn_frame_peek(frame, head, sizeof head); /* inlined */
+    else
+        zovn_frame_peek(frame, head, length);
     facts->length = frame->length;
     facts->offload = frame->offload;
     memcpy(facts->header, head, ZOVN_HEADER);

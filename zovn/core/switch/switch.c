@@ -128,11 +128,12 @@ uint64_t zovn_switch_due(const struct zovn_switch *vswitch) {
 bool zovn_switch_fix(struct zovn_switch *vswitch, uint32_t port, uint16_t vlan,
                      const uint8_t *address) {
     return member_at(vswitch, port) && vlan && vlan <= ZOVN_MOST_VLAN &&
-           zovn_addresses_fix(&vswitch->addresses, vlan, address, port);
+           zovn_addresses_fix(&vswitch->addresses, zovn_address_key(vlan, address), port);
 }
 
 int32_t zovn_switch_find(const struct zovn_switch *vswitch, uint16_t vlan, const uint8_t *address) {
-    return zovn_addresses_find(&vswitch->addresses, vlan, address, vswitch->now_ns);
+    return zovn_addresses_find(&vswitch->addresses, zovn_address_key(vlan, address),
+                               vswitch->now_ns);
 }
 
 enum { MOST_LOOKED = 4096 };
