@@ -2,7 +2,7 @@
 #ifndef ZOVN_SWITCH_ADDRESSES_H
 #define ZOVN_SWITCH_ADDRESSES_H
 
-#include <arpa/inet.h>
+#include <endian.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -48,7 +48,7 @@ static inline uint64_t zovn_address_key(uint16_t vlan, const uint8_t *address) {
     uint16_t low;
     memcpy(&high, address, sizeof high);
     memcpy(&low, address + sizeof high, sizeof low);
-    return (uint64_t)vlan << 48 | (uint64_t)ntohl(high) << 16 | ntohs(low);
+    return (uint64_t)vlan << 48 | (uint64_t)be32toh(high) << 16 | be16toh(low);
 }
 
 static inline bool zovn_recalls(const struct zovn_addresses *addresses,

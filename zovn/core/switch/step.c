@@ -6,7 +6,6 @@
 #include "switch/classify.h"
 #include "switch/outcome.h"
 #include "switch/serve.h"
-#include "switch/switch.h"
 
 void zovn_stop(struct zovn_switch *vswitch, uint32_t port, enum zovn_reason reason) {
     struct zovn_member *member = vswitch->members[port];
@@ -88,7 +87,7 @@ static uint32_t serve_all(struct zovn_switch *vswitch) {
     return moved;
 }
 
-uint32_t zovn_switch_step(struct zovn_switch *vswitch, uint64_t now_ns) {
+uint32_t zovn_step(struct zovn_switch *vswitch, uint64_t now_ns) {
     vswitch->now_ns = now_ns;
     uint32_t moved = classify_all(vswitch);
     moved += serve_all(vswitch);

@@ -1,4 +1,4 @@
-/* What a step and the removal of a port have in common. */
+/* The step, and what it has in common with the removal of a port. */
 #ifndef ZOVN_SWITCH_STEP_H
 #define ZOVN_SWITCH_STEP_H
 
@@ -9,5 +9,8 @@ void zovn_stop(struct zovn_switch *vswitch, uint32_t port, enum zovn_reason reas
 
 /* Show all peers what was put, and then give their frames back. */
 void zovn_publish(struct zovn_switch *vswitch);
+
+/* See zovn_switch_step. */
+uint32_t zovn_step(struct zovn_switch *vswitch, uint64_t now_ns);
 
 #endif

@@ -112,6 +112,10 @@ void zovn_switch_remove(struct zovn_switch *vswitch, uint32_t port, struct zovn_
     free_member(vswitch, member);
 }
 
+uint32_t zovn_switch_step(struct zovn_switch *vswitch, uint64_t now_ns) {
+    return zovn_step(vswitch, now_ns);
+}
+
 uint64_t zovn_switch_due(const struct zovn_switch *vswitch) {
     uint64_t due_ns = UINT64_MAX;
     for (uint32_t i = 0; i < vswitch->end; i++) {
