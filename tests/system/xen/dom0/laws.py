@@ -115,7 +115,7 @@ class Laws:
     def _fixed_percent(self, pps: float) -> float:
         """Return the cap that the map has for a throughput, interpolated."""
         for (low, before), (high, after) in pairwise(self._map):
-            if pps <= after:
+            if before < after and pps <= after:
                 return low + (high - low) * (pps - before) / (after - before)
         return self._map[-1][0]
 
