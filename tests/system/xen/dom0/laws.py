@@ -6,14 +6,13 @@ Each run begins with an uncapped guest that the flood reaches, whatever was befo
 
 import contextlib
 import json
-import statistics
 import time
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
 import libvirt
+from capmap import CapMap
 from daemon import URI, Daemon, command
 from guests import Guest
 from report import OUT, Findings, Report
@@ -36,8 +35,7 @@ class Laws:
         self._gold = Guest(connection, GOLD, 1, offered_pps=offered_pps, words=["thief"])
         self.samples = Samples(OUT)
         self._daemon = Daemon([GOLD], task["period_s"], self.samples)
-        self._map: list[tuple[float, float]] = [(0.0, 0.0)]
-        """Caps in percent with their packets/s, rising."""
+        self._map = CapMap()
         self._table = ""
         """The lines of the router's table that the daemon has loaded."""
         self._held = False
@@ -61,17 +59,15 @@ class Laws:
             self.samples.wait([GOLD], 1)  # it has two caps
             begun = time.monotonic()
             self.samples.wait([GOLD], self._task["samples_a_cap"], begun)
-            steps.append([percent, _rates(self.samples.of(GOLD, begun))])
+            steps.append((percent, _rates(self.samples.of(GOLD, begun))))
         self._gold.set_cap(0)
-        for percent, rates in sorted(steps):
-            most = max(self._map[-1][1], statistics.fmean(rates))
-            self._map.append((percent, most))
+        self._map = CapMap(steps)
         return {"steps": steps}
 
     def run(self, order: Findings) -> Findings:
         """Hold the guest in one way, and watch it once it had its samples to settle."""
         setpoint_pps, begin_percent = order["setpoint_pps"], order["begin_percent"]
-        fixed = self._fixed_percent(setpoint_pps or 0.0)
+        fixed = self._map.percent_for(setpoint_pps or 0.0)
         self._begin_again(order["theft"] * fixed / 100)
         self._gold.set_cap(max(1, round(fixed)) if begin_percent is None else begin_percent)
         self._load(order["law"], order["table"])
@@ -111,13 +107,6 @@ class Laws:
         except RuntimeError:
             self.samples.wait_for(GOLD, released, begun)
         self._held = False
-
-    def _fixed_percent(self, pps: float) -> float:
-        """Return the cap that the map has for a throughput, interpolated."""
-        for (low, before), (high, after) in pairwise(self._map):
-            if before < after and pps <= after:
-                return low + (high - low) * (pps - before) / (after - before)
-        return self._map[-1][0]
 
 
 def _rates(samples: list[Sample]) -> list[float]:
