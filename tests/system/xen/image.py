@@ -21,7 +21,7 @@ GUEST_MODULES: Final = ("xen-netfront", "af_packet")
 GUEST_PROGRAMS: Final = ("forward", "thief")
 DOM0_MODULES: Final = (
     *("xenfs", "xen-privcmd", "xen-evtchn", "xen-gntdev", "xen-gntalloc", "xen-netback"),
-    *("bridge", "virtio_blk", "virtio_pci", "sch_ingress", "cls_bpf"),
+    *("bridge", "virtio_blk", "virtio_pci", "sch_ingress", "cls_bpf", "af_packet"),
 )
 DOM0_PACKAGES: Final = (
     *("libvirt-daemon", "libvirt-daemon-driver-xen", "libvirt-clients", "python3-libvirt"),
