@@ -84,8 +84,7 @@ class Rig:
         trace: TracebackType | None,
     ) -> None:
         self._daemon.send_signal(signal.SIGTERM)
-        self._daemon.wait(10)
-        self._listener.join(5)
+        self._daemon.wait(10)  # the listener ends by itself, after some seconds without a tick
         self.client.close()
         self._folder.cleanup()
 

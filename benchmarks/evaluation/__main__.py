@@ -4,6 +4,7 @@
     python -m benchmarks.evaluation --quick          # ten minutes: shows that everything runs
     python -m benchmarks.evaluation --resume         # skips the runs that have raw files
     python -m benchmarks.evaluation --only xtc-hold  # one experiment, or all whose names begin so
+    python -m benchmarks.evaluation --report         # no run: the report of the raw files
 
 Raw values: build/evaluation/raw (quick: raw-quick). Results: build/evaluation/report.html and
 results.json, from all raw values that there are.
@@ -44,6 +45,7 @@ def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--quick", action="store_true", help="one short repetition of few points")
     parser.add_argument("--resume", action="store_true", help="skip runs that have raw files")
+    parser.add_argument("--report", action="store_true", help="make no run, only the report")
     parser.add_argument("--only", help="experiments whose names begin so, e.g. xtc-hold")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
     parser.add_argument("--list", action="store_true", help="print the plan and make no run")
@@ -73,7 +75,7 @@ def forget(experiments: Sequence[Experiment], raw: Path) -> None:
     """
     for one in experiments:
         shutil.rmtree(raw / one.name, ignore_errors=True)
-    if tuple(experiments) == EXPERIMENTS:
+    if tuple(experiments) == chosen(None):
         (raw / "calibration.json").unlink(missing_ok=True)
 
 
@@ -94,7 +96,8 @@ def incomplete(raw: Path, *, quick: bool) -> dict[str, str]:
     for one in EXPERIMENTS:
         runs = list(one.runs(quick=quick))
         if left := missing(runs, raw):
-            found[one.name] = f"{len(left)} of {len(runs)} runs are missing"
+            maker = f"; {one.made_by} makes them" if one.made_by else ""
+            found[one.name] = f"{len(left)} of {len(runs)} runs are missing{maker}"
     return found
 
 
@@ -121,13 +124,13 @@ def main() -> int:
     """Run, report; 1 where an experiment did not run to its end."""
     given = options()
     try:
-        wanted = chosen(given.only)
+        wanted = () if given.report else chosen(given.only)
     except ValueError as error:
         sys.exit(str(error))
     if given.list:
         print(plan(wanted, quick=given.quick))
         return 0
-    if problems := lab_missing():
+    if wanted and (problems := lab_missing()):
         sys.exit("real packets need: " + "; ".join(problems))
     raw = raw_folder(given.output, quick=given.quick)
     if not given.resume:

@@ -107,8 +107,13 @@ def rising(points: Sequence[tuple[float, float]]) -> tuple[tuple[float, float], 
     return tuple(found)
 
 
-def model(calibration: Calibration) -> str:
-    """Return the model file with the gains that the paper's method gives for this machine."""
+def model(calibration: Calibration, period_s: float = 1.0) -> str:
+    """Return the model file with the gains that the paper's method gives for this machine.
+
+    Args:
+        calibration: its equation gives the gains, which settle in 5 samples as the paper's do.
+        period_s: of its samples.
+    """
     eq = calibration.equation
     laws = design(eq.a, eq.b)
     line = LogCapModel(
@@ -120,7 +125,7 @@ def model(calibration: Calibration) -> str:
         offered=calibration.pps(PAPER_KPPS),
         r_squared=min(max(eq.r_squared, 0.0), 1.0),
     )
-    pi, dead_beat = (ControlGains(loop.kp, loop.ki) for loop in (laws.pi, laws.dead_beat))
+    pi, dead_beat = (ControlGains(loop.kp, loop.ki, period_s) for loop in (laws.pi, laws.dead_beat))
     return dump_host(
         HostModel(name="evaluation", log_model=line, lag=eq.a, pi=pi, dead_beat=dead_beat)
     )

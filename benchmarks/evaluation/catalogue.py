@@ -5,7 +5,7 @@ from typing import Final
 from benchmarks.evaluation.plan import Experiment
 from benchmarks.evaluation.programs import gcc, xco, zovn
 from benchmarks.evaluation.simpler import simpler
-from benchmarks.evaluation.xtc import actuators, beside, fairness, hold, hops, six
+from benchmarks.evaluation.xtc import actuators, beside, fairness, hold, hops, six, xen
 
 EXPERIMENTS: Final[tuple[Experiment, ...]] = (
     hold.EXPERIMENT,
@@ -14,22 +14,26 @@ EXPERIMENTS: Final[tuple[Experiment, ...]] = (
     beside.EXPERIMENT,
     fairness.EXPERIMENT,
     hops.EXPERIMENT,
+    xen.EXPERIMENT,
     simpler.EXPERIMENT,
     *xco.EXPERIMENTS,
     *gcc.EXPERIMENTS,
     zovn.EXPERIMENT,
 )
+OWN: Final = tuple(one for one in EXPERIMENTS if not one.made_by)
+"""Those with runs that `make evaluation` makes."""
 PAPERS: Final = tuple(dict.fromkeys(one.paper for one in EXPERIMENTS))
 
 
 def chosen(only: str | None) -> tuple[Experiment, ...]:
-    """Return the experiments whose names begin so; all without a name.
+    """Return the experiments to run whose names begin so; all without a name.
 
     Raises:
-        ValueError: no experiment has that name.
+        ValueError: no experiment to run has that name.
     """
-    found = tuple(one for one in EXPERIMENTS if only is None or one.name.startswith(only))
+    found = tuple(one for one in OWN if only is None or one.name.startswith(only))
     if not found:
-        names = ", ".join(one.name for one in EXPERIMENTS)
-        raise ValueError(f"--only {only}: no experiment has this name; choose one of {names}")
+        names = ", ".join(one.name for one in OWN)
+        others = "".join(f"; {one.made_by} runs {one.name}" for one in EXPERIMENTS if one.made_by)
+        raise ValueError(f"--only {only}: choose one of {names}{others}")
     return found

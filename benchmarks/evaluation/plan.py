@@ -61,6 +61,16 @@ Bench = Callable[[Calibration | None, bool], AbstractContextManager[Measure]]
 """Opens what the runs of an experiment share; the flag asks for the shortest runs."""
 
 
+def elsewhere(calibration: Calibration | None, quick: bool) -> AbstractContextManager[Measure]:
+    """Open nothing, for an experiment with runs that another command makes.
+
+    Raises:
+        RuntimeError: always.
+    """
+    del calibration, quick
+    raise RuntimeError("another command makes these runs")
+
+
 def nothing(results: Sequence[Result]) -> Iterable[Result]:
     """Return no further results."""
     del results
@@ -88,6 +98,8 @@ class Experiment:
     """Returns more results that follow from those of its runs; none by default."""
     repetitions: int = REPETITIONS
     """Of the whole run; 1 for a simulation, which always gives the same."""
+    made_by: str = ""
+    """The command that makes its runs, where this program does not."""
 
     def runs(self, *, quick: bool) -> Iterator[Run]:
         """Yield its runs in their order."""

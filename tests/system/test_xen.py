@@ -6,15 +6,13 @@ a packet cost now this and now that, is inconclusive. Errors and times are repor
 """
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from system.xen.boot import Findings, Xen
-from system.xen.cache import Cache
-from system.xen.image import build
+from system.xen.boot import Findings, Xen, opened
+from system.xen.console import teller
 from system.xen.judgement import check_calm
 from system.xen.samples import Sample, write_csv
 from system.xen.table import table
@@ -38,17 +36,9 @@ FOLDER = PROJECT / "build/xen"
 
 @pytest.fixture(scope="session")
 def xen(request: pytest.FixtureRequest) -> Iterator[Xen]:
-    """The image, built or from the cache, which no other run uses meanwhile."""
-    capture = request.config.pluginmanager.getplugin("capturemanager")
-    terminal = request.config.pluginmanager.getplugin("terminalreporter")
-
-    def say(words: str) -> None:
-        with capture.global_and_fixture_disabled():
-            terminal.write_line(f"{time.strftime('%H:%M:%S')} xen: {words}")
-
-    cache = Cache(FOLDER, say)
-    with cache.locked():
-        booted = Xen(build(cache, PROJECT / "requirements.lock", PROJECT), PROJECT, FOLDER, say)
+    """The image, and all boots of it."""
+    say = teller(request.config)
+    with opened(PROJECT, FOLDER, say) as booted:
         yield booted
         write_down(booted.found)
         for words in (FOLDER / "report.txt").read_text().splitlines():

@@ -14,8 +14,9 @@ from policer.contracts.host import Host
 from xtc.daemon.server import REQUESTS, TELEMETRY
 
 CLASS: Final = "path"
-HEADROOM: Final = 2.0
-"""Capacity of a host, relative to the promised rate."""
+PROMISED: Final = 0.9
+"""The promised rate, relative to the capacity of a host: so much that the policer holds the router
+on each host, also where no more than the promised rate arrives."""
 HELD_WITHIN_S: Final = 30.0
 
 
@@ -46,7 +47,7 @@ def contracted(folder: Path, rigs: Sequence[Rig], vr: str, pps: float) -> Iterat
 def host_of(name: str, rig: Rig, pps: float) -> Host:
     """Return the policer's entry for the host of a daemon on this machine."""
     requests, telemetry = (f"ipc://{rig.folder / 'run' / one}" for one in (REQUESTS, TELEMETRY))
-    return Host(name, requests, telemetry, HEADROOM * pps)
+    return Host(name, requests, telemetry, pps / PROMISED)
 
 
 def _wait_until_held(policer: Policer, rigs: Sequence[Rig], vr: str) -> None:

@@ -1,13 +1,14 @@
-"""One boot of Xen, and what the exercise in its dom0 found."""
+"""One boot of Xen, and what the program in its dom0 found."""
 
 import json
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from xen import job
-from xen.image import Image
+from xen.cache import Cache
+from xen.image import Image, build
+from xen.job import Job, pack
 from xen.judgement import judging
 from xen.machine import Machine
 from xen.samples import Sample, read
@@ -18,7 +19,7 @@ CONSOLE: Final = 4000
 
 
 class Findings:
-    """What the exercise in dom0 wrote down, aspect by aspect, with every sample."""
+    """What the program in dom0 wrote down, aspect by aspect, with every sample."""
 
     def __init__(
         self, report: dict[str, dict[str, Any]], samples: list[Sample], console: str
@@ -53,21 +54,40 @@ class Xen:
     ) -> None:
         self._image, self._project, self._folder, self._say = image, project, folder, say
         self.found: dict[str, Findings] = {}
-        """By scheduler."""
+        """By the name of the boot."""
 
     def run(self, scheduler: str, aspects: Sequence[str]) -> Findings:
         """Boot with a scheduler, have dom0 go through aspects, and return what it found."""
-        folder = self._folder / f"run-{scheduler}"
+        return self.boot(scheduler, scheduler, Job(("exercise.py", *aspects), LIMIT_S))
+
+    def boot(self, name: str, scheduler: str, job: Job) -> Findings:
+        """Boot with a scheduler, have dom0 do a job, and return what it found.
+
+        Args:
+            name: of the boot, for its folder.
+            scheduler: Xen's.
+            job: for dom0.
+        """
+        folder = self._folder / f"run-{name}"
         folder.mkdir(exist_ok=True)
         for old in folder.iterdir():
             old.unlink()
         archive = folder / "job.tar"
-        job.pack(self._project, archive, aspects, LIMIT_S)
+        pack(self._project, archive, job)
         machine = Machine(self._image, folder, self._say)
         self._say(f"booting Xen with sched={scheduler}")
         machine.run(archive, scheduler)
         path = folder / "report.json"
         report = json.loads(path.read_text()) if path.exists() else {}
         found = Findings(report, read(folder), machine.console[-CONSOLE:])
-        self.found[scheduler] = found
+        self.found[name] = found
         return found
+
+
+@contextmanager
+def opened(project: Path, folder: Path, say: Callable[[str], None]) -> Iterator[Xen]:
+    """Return the image, built or from the cache, which no other run uses meanwhile."""
+    cache = Cache(folder, say)
+    with cache.locked():
+        image = build(cache, project / "requirements.lock", project)
+        yield Xen(image, project, folder, say)

@@ -18,9 +18,10 @@ from xen.kernel import copy_modules, initramfs
 HERE: Final = Path(__file__).parent
 BOOT_MODULES: Final = ("virtio_pci", "virtio_blk", "ext4", "crc32c_generic")
 GUEST_MODULES: Final = ("xen-netfront", "af_packet")
+GUEST_PROGRAMS: Final = ("forward", "thief")
 DOM0_MODULES: Final = (
     *("xenfs", "xen-privcmd", "xen-evtchn", "xen-gntdev", "xen-gntalloc", "xen-netback"),
-    *("bridge", "virtio_blk", "virtio_pci", "sch_ingress", "cls_bpf"),
+    *("bridge", "virtio_blk", "virtio_pci", "sch_ingress", "cls_bpf", "af_packet"),
 )
 DOM0_PACKAGES: Final = (
     *("libvirt-daemon", "libvirt-daemon-driver-xen", "libvirt-clients", "python3-libvirt"),
@@ -122,10 +123,12 @@ def _disk(kernel: Path, root: Path, libraries: Path, into: Path) -> None:
 
 
 def _guest(kernel: Path, xtc: Path, into: Path) -> None:
-    forward = into / "forward"
-    run("gcc", "-O2", "-Wall", "-Werror", "-static", "-o", forward, HERE / "guest/forward.c")
+    programs = [into / name for name in GUEST_PROGRAMS]
+    for program in programs:
+        source = HERE / f"guest/{program.name}.c"
+        run("gcc", "-O2", "-Wall", "-Werror", "-static", "-o", program, source)
     init, modules = HERE / "guest/init", kernel / "modules/guest"
-    initramfs(kernel / "busybox", modules, init, (forward,), xtc / "guest.cpio")
+    initramfs(kernel / "busybox", modules, init, programs, xtc / "guest.cpio")
     # Its symbols would only be read from disk at each start of a guest.
     run("strip", "-s", "-o", xtc / "vmlinux", kernel / "vmlinux")
 

@@ -1,4 +1,4 @@
-"""What dom0 is given to do: the wheel of this working tree, unpacked, and the exercise."""
+"""What dom0 is given to do: the wheel of this working tree, unpacked, and a program to run."""
 
 import compileall
 import py_compile
@@ -8,7 +8,8 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -16,14 +17,25 @@ HERE: Final = Path(__file__).parent
 SECTOR: Final = 512
 
 
-def pack(project: Path, to: Path, aspects: Sequence[str], limit_s: int) -> None:
+@dataclass(frozen=True)
+class Job:
+    """What dom0 is to do."""
+
+    command: tuple[str, ...]
+    """A program of the folder dom0, and its arguments."""
+    limit_s: int
+    """After so many seconds dom0 ends it."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """What the program reads, by the name of the file."""
+
+
+def pack(project: Path, to: Path, given: Job) -> None:
     """Build the wheel and write the job as an archive that fits a disk.
 
     Args:
         project: the root of the working tree.
         to: the archive.
-        aspects: what the exercise goes through, in this order.
-        limit_s: after so many seconds dom0 ends the exercise.
+        given: what dom0 is to do.
     """
     with tempfile.TemporaryDirectory() as scratch:
         job = Path(scratch) / "job"
@@ -35,8 +47,10 @@ def pack(project: Path, to: Path, aspects: Sequence[str], limit_s: int) -> None:
         compileall.compile_dir(job / "xtc", quiet=1, invalidation_mode=mode)
         for program in (HERE / "dom0").glob("*.py"):
             shutil.copy(program, job)
-        (job / "limit").write_text(str(limit_s))
-        (job / "aspects").write_text(" ".join(aspects))
+        (job / "limit").write_text(str(given.limit_s))
+        (job / "command").write_text(" ".join(given.command))
+        for name, text in given.files.items():
+            (job / name).write_text(text)
         with tarfile.open(to, "w") as archive:
             archive.add(job, ".")
     with to.open("r+b") as disk:

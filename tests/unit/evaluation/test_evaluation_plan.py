@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.evaluation.__main__ import forget, options, plan, raw_folder
-from benchmarks.evaluation.catalogue import EXPERIMENTS, chosen
+from benchmarks.evaluation.catalogue import EXPERIMENTS, OWN, chosen
 from benchmarks.evaluation.plan import (
     QUICK_S,
     REPETITIONS,
@@ -26,7 +26,7 @@ every = pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda one: one.n
 
 def test_the_whole_evaluation_takes_two_hours_and_the_quick_one_ten_minutes() -> None:
     for quick, limit in ((False, WHOLE_S), (True, QUICK_S)):
-        runs = planned_s(runs_of(EXPERIMENTS, quick=quick))
+        runs = planned_s(runs_of(OWN, quick=quick))
         assert runs + calibrate.planned_s(quick=quick) <= limit
 
 
@@ -79,7 +79,7 @@ def test_every_run_has_its_own_raw_file() -> None:
 
 
 def test_an_experiment_is_chosen_by_the_begin_of_its_name() -> None:
-    assert chosen(None) == EXPERIMENTS
+    assert chosen(None) == OWN
     assert [one.name for one in chosen("xtc-hold")] == ["xtc-hold"]
     with pytest.raises(ValueError, match="xtc-hold"):
         chosen("nothing")
@@ -124,5 +124,5 @@ def test_only_a_whole_evaluation_forgets_the_calibration(tmp_path: Path) -> None
     forget(EXPERIMENTS[:1], tmp_path)
     assert known.exists()
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == [EXPERIMENTS[1].name]
-    forget(EXPERIMENTS, tmp_path)
+    forget(OWN, tmp_path)
     assert not list(tmp_path.iterdir())

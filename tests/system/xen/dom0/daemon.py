@@ -1,6 +1,7 @@
 """The daemon of dom0 and its command line, as an operator has them."""
 
 import json
+import signal
 import subprocess
 import threading
 import time
@@ -56,12 +57,16 @@ class Daemon:
     """`xtc run`, and the ticks that it streams."""
 
     def __init__(self, names: list[str], period_s: float, samples: Samples) -> None:
-        self._names, self._samples = names, samples
+        self._names, self._period_s, self._samples = names, period_s, samples
         self._process: subprocess.Popen[bytes] | None = None
-        tables = "".join(TABLE.format(name=name, uri=URI) for name in names)
         CONFIG.parent.mkdir(parents=True, exist_ok=True)
-        CONFIG.write_text(f"[daemon]\nperiod_s = {period_s}\n{tables}")
+        self._configure("")
         threading.Thread(target=self._listen, daemon=True).start()
+
+    def _configure(self, lines: str) -> None:
+        """Write the configuration, with more lines in the table of each router."""
+        tables = "".join(TABLE.format(name=name, uri=URI) + lines for name in self._names)
+        CONFIG.write_text(f"[daemon]\nperiod_s = {self._period_s}\n{tables}")
 
     def _listen(self) -> None:
         """Have every tick noted, of one daemon after the other."""
@@ -74,6 +79,12 @@ class Daemon:
         with log.open("ab") as words:
             self._process = subprocess.Popen(["xtc", "run"], stderr=words)
         return self._samples.wait_for(self._names[0], lambda _: True, begun)
+
+    def reload(self, lines: str) -> None:
+        """Have it load its configuration again, with more lines in the table of each router."""
+        assert self._process is not None
+        self._configure(lines)
+        self._process.send_signal(signal.SIGHUP)
 
     def kill(self) -> None:
         """End it as the kernel ends a process when memory runs out."""

@@ -2,23 +2,19 @@
 writes down what was seen. It judges nothing: that is for the tests on the host.
 """
 
-import json
-import os
 import statistics
 import subprocess
 import sys
 import time
-import traceback
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final
 
 import libvirt
 from daemon import URI, Daemon, command, program
 from guests import Guest
-from samples import Sample, Samples, settled_after, window
+from report import OUT, Findings, Report
+from samples import Sample, Samples, released, settled_after, window
 
-OUT: Final = Path("/job/out")
 PERIOD_S: Final = 2.0
 """Of the daemon: an emulated dom0 on a busy host is late at 1 s, and Xen's slices are 30 ms."""
 SETTLING, WATCHED, FREE, LATEST = 8, 10, 4, 20
@@ -35,31 +31,11 @@ FOREIGN_CAP: Final = 77
 MEMORY: Final = 60
 """Samples in which xtc yields to the third foreign cap that it sees before it overwrites it."""
 CAP_CHANGES: Final = 50
-FAILURES: Final = (
-    libvirt.libvirtError,
-    subprocess.SubprocessError,
-    OSError,
-    LookupError,
-    RuntimeError,
-    ValueError,
-)
-Findings = dict[str, Any]
-
-
-def say(words: str) -> None:
-    """Tell whoever waits on the host; the mark is machine.py's."""
-    sys.stdout.write(f"[xtc] {words}\n")
-    sys.stdout.flush()
 
 
 def capped(sample: Sample) -> bool:
     """Whether a router's loop is closed, with a cap in force."""
     return sample["mode"] == "closed_loop" and sample["cap"] is not None
-
-
-def released(sample: Sample) -> bool:
-    """Whether what stood there before a router was held is in force again."""
-    return not sample["active"] and not sample["problem"]
 
 
 class Exercise:
@@ -261,30 +237,12 @@ class Exercise:
         return [guest.weight for guest in self.guests]
 
 
-def hand_over() -> None:
-    """Write all that was found to the third disk, whatever grows meanwhile: tar's exit code 1."""
-    done = subprocess.run(["tar", "-C", OUT, "-cf", "/dev/vdc", "."], check=False)
-    if done.returncode > 1:
-        done.check_returncode()
-    os.sync()
-
-
 def main() -> None:
-    """Go through the aspects named on the command line; what fails is written down as such."""
-    exercise, report = Exercise(), dict[str, Findings]()
+    """Go through the aspects named on the command line."""
+    exercise = Exercise()
+    report = Report(exercise.samples)
     for name in sys.argv[1:]:
-        aspect: Callable[[], Findings] = getattr(exercise, name)
-        begun, exercise.samples.aspect = time.monotonic(), name
-        try:
-            report[name] = aspect()
-        except FAILURES:
-            report[name] = {"failed": traceback.format_exc()}
-        report[name]["took_s"] = round(time.monotonic() - begun, 1)
-        state = "failed" if "failed" in report[name] else "done"
-        say(f"{name}: {state} in {report[name]['took_s']} s")
-        (OUT / "report.json").write_text(json.dumps(report, indent=1))
-        # Each time: the host gives up on a dom0 that hangs, and then wants what there is.
-        hand_over()
+        report.add(name, getattr(exercise, name))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,10 @@
 """The virtual routers of dom0: their life and their caps, by libvirt."""
 
+import socket
+import struct
 import subprocess
 import time
+from collections.abc import Sequence
 from typing import Final
 
 import libvirt
@@ -12,6 +15,16 @@ OFFERED_PPS: Final = 200
 WORK_US: Final = 2000
 """CPU time that a guest needs for a packet, about: one CPU forwards 500 packets/s."""
 TRIES: Final = 3
+REQUEST: Final = 0x88B5
+"""The EtherType of requests to the thief in a guest, the first for local experiments."""
+PERIOD_US: Final = 100_000
+"""The thief's, as in guest/thief.c."""
+COPIES: Final = 3
+"""Of a request: it has no answer."""
+SHORTEST: Final = 60
+"""Bytes of a frame."""
+MACS: Final = ("00163e000{}00", "02000000010{}")
+"""The first interface of a guest by its number, and dom0's end (network.sh)."""
 XML: Final = """
 <domain type='xen'>
   <name>{name}</name>
@@ -42,10 +55,27 @@ XML: Final = """
 class Guest:
     """A paravirtualised router."""
 
-    def __init__(self, connection: libvirt.virConnect, name: str, number: int) -> None:
-        self.name = name
+    def __init__(
+        self,
+        connection: libvirt.virConnect,
+        name: str,
+        number: int,
+        *,
+        offered_pps: float = OFFERED_PPS,
+        words: Sequence[str] = (),
+    ) -> None:
+        """Define it.
+
+        Args:
+            connection: to libvirt.
+            name: the domain's.
+            number: of its bridge.
+            offered_pps: what is sent to it.
+            words: more words of its kernel's command line.
+        """
+        self.name, self._number, self._offered_pps = name, number, offered_pps
         self._connection = connection
-        xml = XML.format(name=name, number=number, work=WORK_US)
+        xml = XML.format(name=name, number=number, work=" ".join((str(WORK_US), *words)))
         self._domain = connection.defineXML(xml)
         self._address = f"10.2.{number}.1"
 
@@ -66,12 +96,22 @@ class Guest:
 
     def flood(self) -> None:
         """Send to it from now on, whatever becomes of it, and wait until it forwards."""
-        subprocess.Popen(["/opt/xtc/flood", self._address, str(OFFERED_PPS)])
+        subprocess.Popen(["/opt/xtc/flood", self._address, str(self._offered_pps)])
         deadline = time.monotonic() + 120
         while self.forwarded() < 20:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{self.name} does not forward")
             time.sleep(0.5)
+
+    def steal(self, share: float) -> None:
+        """Have the thief inside take a share of one CPU from now on; 0 ends that."""
+        to, source = (bytes.fromhex(mac.format(self._number)) for mac in MACS)
+        wanted = struct.pack("!6s6sHI", to, source, REQUEST, round(share * PERIOD_US))
+        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sender:
+            sender.bind((f"in{self._number}", REQUEST))
+            for _ in range(COPIES):
+                sender.send(wanted.ljust(SHORTEST, b"\0"))
+                time.sleep(0.05)
 
     def destroy(self) -> None:
         """Pull its plug."""

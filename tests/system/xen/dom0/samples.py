@@ -94,6 +94,11 @@ class Samples:
         return {name: window(self.of(name, begun)) for name in names}
 
 
+def released(sample: Sample) -> bool:
+    """Whether what stood there before a router was held is in force again."""
+    return not sample["active"] and not sample["problem"]
+
+
 def _seen_times(count: int) -> Callable[[Sample], bool]:
     """Return what holds of the sample with which a router was seen so many times."""
     seen = 0

@@ -10,36 +10,10 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <time.h>
+#include "work.h"
 
-enum { TRIALS = 200, TURNS = 100000, RECEIVE_BUFFER = 1 << 16 };
+enum { RECEIVE_BUFFER = 1 << 16 };
 static const unsigned char NEXT_HOP[ETH_ALEN] = {2, 0, 0, 0, 0, 2};
-static volatile unsigned long turns;
-
-static long long now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000000000LL + t.tv_nsec;
-}
-
-static void work(unsigned long count) {
-    for (unsigned long i = 0; i < count; i++)
-        turns = i;
-}
-
-/* Turns of the loop in a microsecond: the most that any trial had, for the hypervisor takes the
-   CPU away during some. */
-static unsigned long turns_per_us(void) {
-    unsigned long best = 1;
-    for (int i = 0; i < TRIALS; i++) {
-        long long start = now_ns();
-        work(TURNS);
-        unsigned long rate = TURNS * 1000LL / (now_ns() - start);
-        if (rate > best)
-            best = rate;
-    }
-    return best;
-}
 
 static int open_interface(const char *name, unsigned char mac[ETH_ALEN]) {
     int fd = socket(AF_PACKET, SOCK_RAW, htons(ETH_P_IP)), size = RECEIVE_BUFFER;
