@@ -39,12 +39,14 @@ def bandwidth(router: Router, percent: float) -> Iterator[None]:
     assert group is not None
     assert root is not None
     above = [parent for parent in group.parents if root in parent.parents]
+    own = runtime_us(percent, PERIOD_US)
+    rounded = 100 * own / PERIOD_US
     with ExitStack() as stack:
         for parent in reversed(above):
-            most = max(_read(parent / RUNTIME), runtime_us(percent, _read(parent / PERIOD)))
+            most = max(_read(parent / RUNTIME), runtime_us(rounded, _read(parent / PERIOD)))
             stack.enter_context(_written(parent / RUNTIME, most))
         stack.enter_context(_written(group / PERIOD, PERIOD_US))
-        stack.enter_context(_written(group / RUNTIME, runtime_us(percent, PERIOD_US)))
+        stack.enter_context(_written(group / RUNTIME, own))
         stack.enter_context(_scheduled(router.forwarder_pid))
         yield
 

@@ -1,4 +1,4 @@
-"""One router at 20 kp/s by simpler tools and by ours: accuracy, cost, and four disturbances."""
+"""One router at 20 kp/s by simpler tools and by ours: accuracy, cost, and three disturbances."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -8,7 +8,7 @@ from benchmarks.evaluation.calibration import PAPER_KPPS, Calibration
 from benchmarks.evaluation.plan import Cell, Experiment, Measure, Metric, Run
 from benchmarks.evaluation.result import Value
 from benchmarks.evaluation.simpler import realtime, tools
-from benchmarks.evaluation.xtc.hold import ERROR, LOSS, RMSE, RTT, THEFT, measured
+from benchmarks.evaluation.xtc.hold import ERROR, LOSS, RMSE, RTT, measured
 from benchmarks.evaluation.xtc.stage import OURS, Load, Stage, Window, stage
 from benchmarks.figures import mean
 from benchmarks.rig import Rig, lab_router
@@ -24,7 +24,6 @@ FLOOD: Final = "64-byte packets"
 LARGE: Final = "1000-byte packets"
 DEAR: Final = "64-byte packets through a long filter chain"
 NEIGHBOUR: Final = "64-byte packets and a busy neighbour"
-THIEF: Final = "64-byte packets and a thief of CPU"
 QUOTA: Final = "fixed quota"
 WEIGHT: Final = "weight alone"
 REALTIME: Final = "real-time bandwidth"
@@ -41,7 +40,6 @@ POINTS: Final = {
     LARGE: (QUOTA, TBF, OURS),
     DEAR: (QUOTA, XDP, OURS),
     NEIGHBOUR: (QUOTA, WEIGHT, OURS),
-    THIEF: (QUOTA, OURS),
 }
 LARGE_BYTES: Final = 1000
 WINDOW: Final = Window(4, 4)
@@ -67,7 +65,7 @@ def tool(on: Stage, way: str, percent: float, pps: float) -> Iterator[None]:
 
 @contextmanager
 def disturbance(on: Stage, point: str) -> Iterator[None]:
-    """Disturb the router as a point says; a thief is part of the load."""
+    """Disturb the router as a point says."""
     with ExitStack() as stack:
         if point == DEAR:
             stack.enter_context(tools.dear_packets(on.router))
@@ -112,11 +110,8 @@ def _measure(on: Stage, run: Run, calibration: Calibration, window: Window) -> I
     if way == REALTIME and not realtime.has_bandwidth(on.router):
         return
     percent = calibration.fixed_percent(pps)
-    load = Load(
-        calibration.pps(PAPER_KPPS),
-        theft=THEFT * percent / 100 if point == THIEF else 0.0,
-        frame_bytes=LARGE_BYTES if point == LARGE else tools.FRAME_BYTES,
-    )
+    frame_bytes = LARGE_BYTES if point == LARGE else tools.FRAME_BYTES
+    load = Load(calibration.pps(PAPER_KPPS), frame_bytes=frame_bytes)
     meter = Meter(on)
 
     def begin(rig: Rig) -> None:

@@ -34,7 +34,7 @@ def values(found: Any) -> Iterator[Value]:
 
 PROGRAM: Final = Program(
     "policer.sharing",
-    "--rounds 1 --seconds 6 --settle 5",
+    "--rounds 1 --seconds 5 --settle 4",
     "--rounds 1 --seconds 2 --settle 2",
     values,
 )
@@ -44,7 +44,7 @@ EXPERIMENT: Final = Experiment(
     title="A TCP router next to a UDP flood, without and with the limiter",
     figures="Fig. 17",
     metrics=(Metric(AGGREGATE, "higher"), Metric(TCP, "higher")),
-    cells=PROGRAM.cells(95.0),
+    cells=PROGRAM.cells(80.0),
     quick_cells=PROGRAM.cells(55.0),
     bench=PROGRAM.bench,
     published={(NAMES[way], POINT, AGGREGATE): PAPER_AGGREGATE for way in WAYS[1:]},

@@ -47,7 +47,7 @@ METRICS: Final = (
 )
 WINDOW: Final = Window(5, 6)
 QUICK_WINDOW: Final = Window(4, 4)
-RUN_S: Final = 13.0
+RUN_S: Final = 13.5
 QUICK_RUN_S: Final = 12.0
 THEFT: Final = 0.15
 """The paper's disturbance, of the CPU that the router's cap gives it."""
@@ -78,9 +78,9 @@ UDP, TCP, THIEF = "UDP", "TCP", "UDP and a thief of CPU"
 SETPOINTS: Final[dict[str, tuple[float, ...]]] = {
     UDP: (6, 10, 20, 60),
     TCP: (6, 20, 40),
-    THIEF: (16, 50),
+    THIEF: (50,),
 }
-LESS_OFFERED: Final = tuple(Point(UDP, 20, offered) for offered in (30, 50))
+LESS_OFFERED: Final = tuple(Point(UDP, 20, offered) for offered in (30,))
 _ALL_POINTS: Final = (
     *(Point(traffic, one) for traffic, rates in SETPOINTS.items() for one in (None, *rates)),
     *LESS_OFFERED,
