@@ -61,6 +61,7 @@ BENCHMARKS: Final = (
     Benchmark("xtc.promise_packets", "--kind user-space --way shield --load 'steady flood'"),
     Benchmark("xtc.platforms", "--share 0.5"),
     Benchmark("xtc.quota_share"),
+    Benchmark("xtc.tcp_burst", "--rounds 1 --seconds 2 --settle 2"),
     Benchmark("training.lag", "--sweeps 1"),
     Benchmark("training.coverage", "--sweeps 2"),
     Benchmark("training.ratios", "--pairs 1"),

@@ -103,8 +103,13 @@ class GuestRouter:
         start = time.monotonic()
         while not namespaces.inside(self._netns, self._probe):
             if time.monotonic() - start > seconds:
-                raise LibvirtError(f"wait for {self.name}", f"it forwards nothing in {seconds:g} s")
+                problem = f"it forwards nothing in {seconds:g} s, and is {self._state()}"
+                raise LibvirtError(f"wait for {self.name}", problem)
         return time.monotonic() - start
+
+    def _state(self) -> str:
+        """Return its state in libvirt's words, with the reason."""
+        return " ".join(self.virsh("domstate", self.name, "--reason").split())
 
     def forwarded(self) -> int:
         """Return the packets forwarded to its far side since its start."""

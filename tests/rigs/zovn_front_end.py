@@ -126,6 +126,11 @@ class FrontEnd(Guest):
         self._send(request, payload, NEED_REPLY, files)
         return not any(self._reply())
 
+    def refused(self, request: int, payload: bytes, files: Sequence[int] = ()) -> bool:
+        """Send a message; return whether the answer is a refusal, and not what was asked for."""
+        self._send(request, payload, NEED_REPLY, files)
+        return self._reply() == struct.pack("<Q", 1)
+
     def state(self, request: int, ring: int, value: int) -> bool:
         """Set a number of a ring."""
         return self.tell(request, struct.pack("<II", ring, value))

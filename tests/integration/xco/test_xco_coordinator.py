@@ -207,7 +207,10 @@ def test_slices_keep_their_place_however_the_clocks_differ(
     # by a wrong clock all would be out of place; late by itself is a machine that stands still
     misplaced = [one for one in slices if not one.in_place]
     assert sum(one.early for one in slices) == 0, running.statistics().values
-    assert len([one for one in misplaced if one.disturbed == 0]) <= 2
+    late = [one for one in misplaced if one.disturbed == 0]
+    if len(late) > 2 and stalls.longest() > 0.1:
+        inconclusive(f"{late} came late; a CPU stood still for {stalls.longest():.3g} s elsewhere")
+    assert len(late) <= 2
     if len(slices) < 10 or len(misplaced) > len(slices) / 2:
         inconclusive(f"of {len(slices)} slices {len(misplaced)} were disturbed and late")
     assert median(one.inside for one in slices) > 20

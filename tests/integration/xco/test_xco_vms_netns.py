@@ -11,6 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 from prometheus_client import CollectorRegistry
+from support.inconclusive import inconclusive
+from support.stalls import Stalls
 from support.waiting import PATIENCE_S, eventually
 from xco_vms_rig import FAR_MAC, FAST, WEIGHTS, Queues, Vms, vms_rig
 
@@ -195,13 +197,16 @@ def test_an_interface_that_is_renamed_is_followed(vms: Vms) -> None:
     eventually(lambda: here(running) == 2)
 
 
-def test_a_vm_with_the_mac_of_another_gets_no_share_of_it(vms: Vms) -> None:
+def test_a_vm_with_the_mac_of_another_gets_no_share_of_it(vms: Vms, stalls: Stalls) -> None:
     vms.add("gold", GOLD_AT, GOLD_MAC)
     vms.add("thief", OTHER_AT, GOLD_MAC)
     queues, _ = started(vms, WEIGHTS)
     queues.fill(gold=(GOLD_AT, PAYLOAD), thief=(OTHER_AT, PAYLOAD))
     counts = queues.open(FRAMES, RATE_BPS)
-    assert counts[GOLD_AT] / counts[OTHER_AT] == pytest.approx(3, rel=0.05)
+    ratio = counts[GOLD_AT] / counts[OTHER_AT]
+    if ratio != pytest.approx(3, rel=0.05) and stalls.longest() > 0.5:
+        inconclusive(f"{ratio:.3g}; a CPU stood still for {stalls.longest():.3g} s")
+    assert ratio == pytest.approx(3, rel=0.05)
 
 
 def test_more_vms_than_there_are_queues_are_counted_and_wait_for_one(vms: Vms) -> None:

@@ -130,5 +130,6 @@ def test_the_switch_ends_while_a_front_end_has_it_wait(switch: RunningSwitch) ->
 @pytest.mark.parametrize("request_", [IOTLB_MSG, POSTCOPY_ADVISE, POSTCOPY_LISTEN, POSTCOPY_END])
 def test_requests_that_are_not_offered_are_refused(connect: Connect, request_: int) -> None:
     b, c = connect("b"), connect("c")
-    assert not b.tell(request_, bytes(32))
+    invalidate = struct.pack("<QQQBB6x", 0, 0, 0, 0, 3)
+    assert b.refused(request_, invalidate)
     passes(b, c, 0)

@@ -274,6 +274,37 @@ def test_what_waits_in_the_socket_stays_there_until_the_switch_takes_it() -> Non
 
 
 @pytest.mark.usefixtures("ends")
+def test_long_frames_wait_in_the_socket_as_well() -> None:
+    """A buffer has room for ten of them, and the switch takes up to 64 in a step."""
+    peer = Peer(switch(received=128), buffer_bytes=16_384, pfc=())
+    for number in range(100):
+        peer.send(tagged(address(SINK), 3, number, 1400), klass=3)
+    got: list[int] = []
+
+    def all_came() -> bool:
+        got.extend(map(serial, peer.rig.ports[SINK].receive_all()))
+        return len(got) + peer.rig.counters(peer.port).beyond == 100
+
+    passing(peer.rig, until=all_came)
+    assert got == list(range(100))
+
+
+@pytest.mark.usefixtures("ends")
+def test_a_switch_that_is_too_slow_itself_pauses_its_peer() -> None:
+    """The sink has room for all; more comes in each step than the switch takes in one."""
+    peer = Peer(switch(received=128), buffer_bytes=65_536)
+    peer.know()
+    for _ in range(20):
+        for number in range(300):
+            peer.send(tagged(address(SINK), 3, number), klass=3)
+        peer.rig.step()
+        peer.rig.ports[SINK].receive_all()
+    counters = peer.rig.counters(peer.port)
+    assert counters.pauses_sent > 0
+    assert (counters.overruns, counters.beyond) == (0, 0)
+
+
+@pytest.mark.usefixtures("ends")
 def test_a_class_that_the_peer_pauses_waits_alone_until_it_is_resumed() -> None:
     peer = Peer(switch(), rate_bps=10**6)  # a pause lasts for 33 s
     peer.know()

@@ -55,7 +55,7 @@ struct zovn_port_calls {
 struct zovn_port_counts {
     uint64_t beyond;  /* frames that came though the buffer of their class was full, dropped */
     uint64_t unsound; /* frames that came, but are not sound, dropped */
-    uint64_t overruns; /* frames that the kernel dropped before the port saw them */
+    uint64_t overruns; /* frames that the kernel dropped, or that were put and never sent */
     uint64_t pauses_sent, pauses; /* frames of PFC: sent, and received */
     uint64_t paused_ns;           /* in which any class was paused by the peer */
 };

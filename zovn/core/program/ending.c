@@ -30,6 +30,5 @@ void zovn_ending_detach(struct zovn_line *line, struct zovn_port *port,
     zovn_line_detach(line);
     uint64_t lost = lost_of(line) - before;
     if (lost)
-        zovn_say("%s: %" PRIu64 " frames that waited at its interface are lost", line->options.name,
-                 lost);
+        zovn_say("%s: %" PRIu64 " frames are lost at its interface", line->options.name, lost);
 }

@@ -2,9 +2,7 @@
 #include "wire/arp.h"
 #include "wire/wire_parts.h"
 
-/* Of what is read at once, the switch takes so many in a step. The socket has more room for the rest than
- * the classes' buffers. */
-enum { BATCH = 128, HELD = 64 };
+enum { BATCH = 128, HELD = 64 }; /* frames read in a step, and those that the switch takes in one */
 
 /* Time in which a class was paused, up to now. */
 static void note_pauses(struct zovn_wire *wire, uint64_t now_ns) {
@@ -22,13 +20,20 @@ static void obey(struct zovn_wire *wire, struct zovn_pfc *pfc, uint64_t now_ns) 
     note_pauses(wire, now_ns);
 }
 
-static void hold(struct zovn_wire *wire, const struct zovn_arrival *arrival) {
+/* Return whether the next frame of the class may find no room: it is better left in the socket. */
+static bool fills(const struct zovn_inbound *inbound, uint32_t buffer) {
+    return inbound->held_bytes[buffer] + zovn_line_bytes(inbound->slot_bytes) >
+           inbound->buffer_bytes;
+}
+
+/* Return whether more should be read. A class that was full before stops no other. */
+static bool hold(struct zovn_wire *wire, const struct zovn_arrival *arrival) {
     struct zovn_vxlan_inner inner;
     enum zovn_vxlan_result result =
         zovn_vxlan_read(arrival->bytes, arrival->length, &wire->link.self, wire->vni, &inner);
     if (result != ZOVN_VXLAN_SOUND) {
         wire->counts.unsound += result != ZOVN_VXLAN_OTHERS;
-        return;
+        return true;
     }
     struct zovn_held held = {
         .bytes = arrival->bytes + inner.at,
@@ -37,10 +42,13 @@ static void hold(struct zovn_wire *wire, const struct zovn_arrival *arrival) {
         .buffer = inner.class == ZOVN_VXLAN_UNTAGGED ? wire->class : inner.class,
         .class = inner.class,
     };
-    wire->counts.beyond += !zovn_inbound_hold(&wire->inbound, &held);
+    if (zovn_inbound_hold(&wire->inbound, &held))
+        return !fills(&wire->inbound, held.buffer);
+    wire->counts.beyond++;
+    return true;
 }
 
-static void take(struct zovn_wire *wire, const struct zovn_arrival *arrival, uint64_t now_ns) {
+static bool take(struct zovn_wire *wire, const struct zovn_arrival *arrival, uint64_t now_ns) {
     struct zovn_endpoint sender;
     struct zovn_pfc pfc;
     if (!arrival->whole)
@@ -50,19 +58,28 @@ static void take(struct zovn_wire *wire, const struct zovn_arrival *arrival, uin
     else if (zovn_arp_read(arrival->bytes, arrival->length, &sender))
         zovn_neighbours_learn(&wire->neighbours, &sender, now_ns);
     else
-        hold(wire, arrival);
+        return hold(wire, arrival);
+    return true;
+}
+
+/* A backlog has to pass XOFF in its buffer, for only then the peer is paused. What comes after that, and
+ * all without PFC, waits in the socket, which has more room. */
+static uint32_t most(const struct zovn_wire *wire) {
+    const struct zovn_pfc_sender *sender = &wire->sender;
+    bool beyond = false;
+    for (uint32_t i = 0; i < ZOVN_PFC_CLASSES; i++)
+        beyond |= sender->classes >> i & 1 && wire->inbound.held_bytes[i] > sender->xoff_bytes;
+    return sender->classes && !beyond ? BATCH : HELD;
 }
 
 void zovn_wire_receive(struct zovn_wire *wire, uint64_t now_ns) {
     struct zovn_inbound *inbound = &wire->inbound;
     const uint64_t before = inbound->posted;
     struct zovn_arrival arrival;
-    int found = 1;
+    bool more = true;
     note_pauses(wire, now_ns);
-    for (int i = 0; i < BATCH && found > 0 && inbound->posted - before < HELD; i++) {
-        found = zovn_link_receive(&wire->link, zovn_inbound_room(inbound), inbound->slot_bytes,
-                                  &arrival);
-        if (found > 0)
-            take(wire, &arrival, now_ns);
-    }
+    for (int i = 0; i < BATCH && more && inbound->posted - before < most(wire); i++)
+        more = zovn_link_receive(&wire->link, zovn_inbound_room(inbound), inbound->slot_bytes,
+                                 &arrival) > 0 &&
+               take(wire, &arrival, now_ns);
 }
