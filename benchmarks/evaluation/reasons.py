@@ -3,8 +3,9 @@
 from typing import Final
 
 SHIELD_AND_TCP: Final = (
-    "With TCP: the shield drops what exceeds the setpoint, so a single CUBIC flow backs off "
-    "below it; a cap makes it wait instead. Our law by cap alone, measured next to it, holds it."
+    "With TCP: the flow sends until the burst is used up, loses much of a window, and waits for "
+    "its retransmission timer of at least 0.2 s, which is as long as the default burst. With a "
+    "burst of 0.4 s, measured next to it, the setpoint is held."
 )
 
 UNKNOWN: Final = "The reason is not known yet."

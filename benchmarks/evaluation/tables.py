@@ -20,11 +20,12 @@ BLOCK: Final = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.DOTA
 
 
 def table(experiment: Experiment, results: Sequence[Result]) -> str:
-    """Return the results of an experiment: rows are metrics and points, columns are ways."""
-    ways = list(dict.fromkeys(one.way for one in results))
+    """Return the results of an experiment: rows are its metrics and points, columns are ways."""
     names = [metric.name for metric in experiment.metrics]
+    listed = [one for one in results if one.metric in names]
+    ways = list(dict.fromkeys(one.way for one in listed))
     rows: dict[tuple[str, str], dict[str, Result]] = {}
-    for one in sorted(results, key=lambda one: names.index(one.metric)):
+    for one in sorted(listed, key=lambda one: names.index(one.metric)):
         rows.setdefault((one.metric, point_of(one)), {})[one.way] = one
     heads = ("metric", "point", *ways, "paper")
     lines = [heads, ["---"] * len(heads), *(_row(key, found, ways) for key, found in rows.items())]
@@ -58,7 +59,12 @@ def value_of(result: Result | None) -> str:
         return "-"
     if result.low is None or result.high is None:
         return number(result.value)
-    return f"{number(result.value)} ± {(result.high - result.low) / 2:.2g}"
+    half = (result.high - result.low) / 2
+    return (
+        f"{number(result.value)} ± {half:.0f}"
+        if half >= 10
+        else f"{number(result.value)} ± {half:.2g}"
+    )
 
 
 def _row(key: tuple[str, str], found: Mapping[str, Result], ways: Sequence[str]) -> list[str]:
