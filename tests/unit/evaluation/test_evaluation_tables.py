@@ -67,12 +67,12 @@ def test_a_way_that_was_not_measured_has_a_dash() -> None:
 
 
 def test_only_the_places_for_tables_are_filled() -> None:
-    document = "before\n<!-- table: xtc-hold -->\nold\n<!-- end -->\nafter\n"
+    document = "before\n<!-- table: xtc-hold -->\nstale\n<!-- end -->\nafter\n"
     found = filled(document, {"xtc-hold": [result("a", hold.RTT, 1.0, None, None)]})
     assert found.startswith("before\n<!-- table: xtc-hold -->\n\n| metric")
     assert found.endswith("|\n\n<!-- end -->\nafter\n")
-    assert "old" not in found
-    assert filled(found, {"xtc-hold": []}) == document.replace("old\n", "")
+    assert "stale" not in found
+    assert filled(found, {"xtc-hold": []}) == document.replace("stale\n", "")
 
 
 def test_a_table_of_an_unknown_experiment_is_refused() -> None:
