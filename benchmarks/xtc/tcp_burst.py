@@ -42,17 +42,18 @@ def options() -> argparse.Namespace:
 
 def throughput(lab: Lab, router: Router, burst_s: float, given: argparse.Namespace) -> float:
     """Return the flow's throughput with answers, as a share of the setpoint."""
+    setpoint: float = given.setpoint
     table = lab_router(router) + ("\nshield = false" if burst_s == CAP_ALONE else "")
     with Rig({router.name: table}, lab) as rig:
         flow = router.tcp()
         try:
-            burst = burst_s * given.setpoint or None
-            rig.client.call(Activate(router.name, given.setpoint, burst=burst))
+            burst = burst_s * setpoint or None
+            rig.client.call(Activate(router.name, setpoint, burst=burst))
             rig.wait_for_ticks(given.settle + given.seconds)
         finally:
             flow.stop()
         rates = [pps for _, pps in rig.recording.throughput(router.name)]
-        return statistics.fmean(rates[-given.seconds :]) / given.setpoint
+        return statistics.fmean(rates[-given.seconds :]) / setpoint
 
 
 def measured(given: argparse.Namespace) -> dict[float, list[float]]:
