@@ -257,36 +257,23 @@ def test_what_comes_beyond_the_buffer_is_dropped_and_counted_by_itself() -> None
 
 
 @pytest.mark.usefixtures("ends")
-def test_what_waits_in_the_socket_stays_there_until_the_switch_takes_it() -> None:
-    """A buffer has room for 92 of these frames; 400 came while the switch stood still."""
+@pytest.mark.parametrize(("count", "length"), [(400, 100), (100, 1400)])
+def test_what_waits_in_the_socket_stays_there_until_the_switch_takes_it(
+    count: int, length: int
+) -> None:
+    """A buffer has room for 92 short frames or 10 long ones; the switch takes 64 in a step."""
     peer = Peer(switch(received=128), buffer_bytes=16_384, pfc=())
-    for number in range(400):
-        peer.send(tagged(address(SINK), 3, number), klass=3)
+    for number in range(count):
+        peer.send(tagged(address(SINK), 3, number, length), klass=3)
     got: list[int] = []
 
     def all_came() -> bool:
         got.extend(map(serial, peer.rig.ports[SINK].receive_all()))
-        return len(got) + peer.rig.counters(peer.port).beyond == 400
+        return len(got) + peer.rig.counters(peer.port).beyond == count
 
     passing(peer.rig, until=all_came)
-    assert got == list(range(400))
+    assert got == list(range(count))
     assert peer.rig.counters(peer.port).overruns == 0
-
-
-@pytest.mark.usefixtures("ends")
-def test_long_frames_wait_in_the_socket_as_well() -> None:
-    """A buffer has room for ten of them, and the switch takes up to 64 in a step."""
-    peer = Peer(switch(received=128), buffer_bytes=16_384, pfc=())
-    for number in range(100):
-        peer.send(tagged(address(SINK), 3, number, 1400), klass=3)
-    got: list[int] = []
-
-    def all_came() -> bool:
-        got.extend(map(serial, peer.rig.ports[SINK].receive_all()))
-        return len(got) + peer.rig.counters(peer.port).beyond == 100
-
-    passing(peer.rig, until=all_came)
-    assert got == list(range(100))
 
 
 @pytest.mark.usefixtures("ends")

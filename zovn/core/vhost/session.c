@@ -140,7 +140,7 @@ static void forget_records(struct zovn_session *session) {
     session->guest.recorded = (struct zovn_recorded){0};
 }
 
-/* librte_vhost makes, or maps, as many as it is told, and writes into each. */
+/* librte_vhost makes, or maps, the records that the message asks for, and writes into each. */
 static bool are_possible(const struct zovn_session *session, uint32_t message,
                          const struct zovn_records *says) {
     const uint64_t rings = says->rings, entries = says->entries;

@@ -26,7 +26,7 @@ Findings = dict[str, Any]
 
 
 def say(words: str) -> None:
-    """Tell whoever waits on the host; the mark is machine.py's."""
+    """Print a line of progress for the host; the mark is machine.py's."""
     sys.stdout.write(f"[xtc] {words}\n")
     sys.stdout.flush()
 
