@@ -4,11 +4,13 @@ import mmap
 import os
 import socket
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Final
 
 from support.waiting import PATIENCE_S, eventually
 from zovn_guest import BASE, REGION, SECOND, Guest, Ring
+from zovn_switch_rig import RunningSwitch
 
 GET_FEATURES, SET_FEATURES, SET_OWNER, SET_MEM_TABLE = 1, 2, 3, 5
 SET_LOG_BASE: Final = 6
@@ -215,3 +217,19 @@ class FrontEnd(Guest):
 
         eventually(arrived, state=lambda: len(got))
         return got
+
+
+@contextmanager
+def connections(switch: RunningSwitch) -> Iterator[Callable[..., FrontEnd]]:
+    """Yield what connects a front end to a port by name, and waits until it is attached."""
+    with ExitStack() as stack:
+
+        def connected(
+            name: str, *, inflight: bool = False, of: type[FrontEnd] = FrontEnd
+        ) -> FrontEnd:
+            made = of(switch.socket(name), inflight=inflight)
+            stack.callback(made.close)
+            eventually(lambda: switch.port(name).attached)
+            return made
+
+        yield connected

@@ -3,11 +3,11 @@
 import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 
 import pytest
 from support.waiting import eventually
-from zovn_front_end import RECEIVE, TRANSMIT, FrontEnd
+from zovn_front_end import RECEIVE, TRANSMIT, FrontEnd, connections
 from zovn_rig import address, frame
 from zovn_switch_rig import Guest, RunningSwitch, build_guest, running_switch, whole
 
@@ -30,14 +30,7 @@ def switch() -> Iterator[RunningSwitch]:
 
 @pytest.fixture
 def connect(switch: RunningSwitch) -> Iterator[Connect]:
-    with ExitStack() as stack:
-
-        def connected(name: str, *, inflight: bool = False) -> FrontEnd:
-            made = FrontEnd(switch.socket(name), inflight=inflight)
-            stack.callback(made.close)
-            eventually(lambda: switch.port(name).attached)
-            return made
-
+    with connections(switch) as connected:
         yield connected
 
 

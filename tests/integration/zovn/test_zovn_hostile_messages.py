@@ -4,11 +4,11 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 
 import pytest
 from support.waiting import eventually
-from zovn_front_end import GET_FEATURES, VERSION, FrontEnd
+from zovn_front_end import GET_FEATURES, VERSION, FrontEnd, connections
 from zovn_rig import address, frame
 from zovn_switch_rig import RunningSwitch, build_guest, running_switch
 
@@ -36,14 +36,7 @@ def switch() -> Iterator[RunningSwitch]:
 
 @pytest.fixture
 def connect(switch: RunningSwitch) -> Iterator[Connect]:
-    with ExitStack() as stack:
-
-        def connected(name: str) -> FrontEnd:
-            made = FrontEnd(switch.socket(name))
-            stack.callback(made.close)
-            eventually(lambda: switch.port(name).attached)
-            return made
-
+    with connections(switch) as connected:
         yield connected
 
 

@@ -4,7 +4,6 @@ import mmap
 import os
 import struct
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +17,7 @@ from zovn_front_end import (
     SET_VRING_KICK,
     TRANSMIT,
     FrontEnd,
+    connections,
 )
 from zovn_guest import Ring
 from zovn_rig import address, frame
@@ -65,16 +65,7 @@ def switch() -> Iterator[RunningSwitch]:
 
 @pytest.fixture
 def connect(switch: RunningSwitch) -> Iterator[Connect]:
-    with ExitStack() as stack:
-
-        def connected(
-            name: str, *, inflight: bool = False, of: type[FrontEnd] = FrontEnd
-        ) -> FrontEnd:
-            made = of(switch.socket(name), inflight=inflight)
-            stack.callback(made.close)
-            eventually(lambda: switch.port(name).attached)
-            return made
-
+    with connections(switch) as connected:
         yield connected
 
 

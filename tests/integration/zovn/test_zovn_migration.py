@@ -3,11 +3,10 @@
 import mmap
 import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 
 import pytest
 from support.waiting import eventually
-from zovn_front_end import FrontEnd
+from zovn_front_end import FrontEnd, connections
 from zovn_guest import BASE, PIECE, SECOND
 from zovn_rig import address, frame
 from zovn_switch_rig import RunningSwitch, build_guest, running_switch
@@ -32,14 +31,7 @@ def switch() -> Iterator[RunningSwitch]:
 
 @pytest.fixture
 def connect(switch: RunningSwitch) -> Iterator[Connect]:
-    with ExitStack() as stack:
-
-        def connected(name: str) -> FrontEnd:
-            made = FrontEnd(switch.socket(name))
-            stack.callback(made.close)
-            eventually(lambda: switch.port(name).attached)
-            return made
-
+    with connections(switch) as connected:
         yield connected
 
 
