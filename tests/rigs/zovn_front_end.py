@@ -36,15 +36,18 @@ class FrontEnd(Guest):
         super().__init__(event_index=event_index)
         self.calls, self.kicks = [self._event(), self._event()], [self._event(), self._event()]
         self.inflight = b""
-        self._negotiate(path)
-        if inflight:
-            self._get_inflight()
-            self._set_inflight()
-        for ring in (RECEIVE, TRANSMIT):
-            self.begin(ring, 0)
+        self.socket = socket.socket(socket.AF_UNIX)
+        with ExitStack() as on_failure:
+            on_failure.callback(self.close)
+            self._negotiate(path)
+            if inflight:
+                self._get_inflight()
+                self._set_inflight()
+            for ring in (RECEIVE, TRANSMIT):
+                self.begin(ring, 0)
+            on_failure.pop_all()
 
     def _negotiate(self, path: str) -> None:
-        self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(PATIENCE_S)
         self.socket.connect(path)
         self.offered = self.ask(GET_FEATURES)
@@ -66,6 +69,7 @@ class FrontEnd(Guest):
         It does not know what its switch had taken: it reads on from what came back (used index).
         """
         self.socket.close()
+        self.socket = socket.socket(socket.AF_UNIX)
         self._negotiate(path)
         if self.inflight:
             self._set_inflight()
@@ -217,6 +221,20 @@ class FrontEnd(Guest):
 
         eventually(arrived, state=lambda: len(got))
         return got
+
+
+def accepted(path: str, *, event_index: bool = False) -> FrontEnd:
+    """Return a front end; until the switch has seen the end of the one before, it refuses."""
+    refused: list[OSError | struct.error] = []
+
+    def tried() -> FrontEnd | None:
+        try:
+            return FrontEnd(path, event_index=event_index)
+        except (OSError, struct.error) as error:
+            refused.append(error)
+            return None
+
+    return eventually(tried, state=lambda: refused[-1])
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from zovn_front_end import (
     TRANSMIT,
     VERSION_1,
     FrontEnd,
+    accepted,
 )
 from zovn_guest import REGION, Ring
 from zovn_rig import address, frame
@@ -50,7 +51,7 @@ def connect(switch: RunningSwitch) -> Iterator[Connect]:
     with ExitStack() as stack:
 
         def connected(name: str, *, event_index: bool = False) -> FrontEnd:
-            made = FrontEnd(switch.socket(name), event_index=event_index)
+            made = accepted(switch.socket(name), event_index=event_index)
             stack.callback(made.close)
             eventually(lambda: switch.port(name).attached)
             return made
