@@ -26,13 +26,21 @@ class Findings:
     ) -> None:
         self.report, self.samples, self._console = report, samples, console
 
+    def failure(self, aspect: str) -> str:
+        """Return why dom0 has nothing of an aspect, in a line and then in full; "" if it has."""
+        found = self.report.get(aspect)
+        if found is None:
+            return f"dom0 did not get to {aspect}\n{self._console}"
+        if "failed" in found:
+            return f"in dom0: {found['failed'].strip().splitlines()[-1]}\n{found['failed']}"
+        return ""
+
     def of(self, aspect: str) -> dict[str, Any]:
         """Return one aspect, or fail with what dom0 said of it."""
-        found = self.report.get(aspect, {"failed": f"dom0 did not get to it:\n{self._console}"})
-        if "failed" in found:
+        if words := self.failure(aspect):
             with self.judging(aspect):
-                raise AssertionError(f"in dom0: {found['failed'].splitlines()[-1]}")
-        return found
+                raise AssertionError(words)
+        return self.report[aspect]
 
     def window(self, aspect: str, router: str) -> list[Sample]:
         """Return a router's samples of the window in which an aspect watched it."""
@@ -79,7 +87,8 @@ class Xen:
         machine.run(archive, scheduler)
         path = folder / "report.json"
         report = json.loads(path.read_text()) if path.exists() else {}
-        found = Findings(report, read(folder), machine.console[-CONSOLE:])
+        console = f"{machine.console[-CONSOLE:]}\nthe whole console, and logs: {folder}"
+        found = Findings(report, read(folder), console)
         self.found[name] = found
         return found
 
