@@ -22,6 +22,8 @@ FAILURES: Final = (
     RuntimeError,
     ValueError,
 )
+LONGEST: Final = 300
+"""Characters of a reason in a line of progress."""
 Findings = dict[str, Any]
 
 
@@ -41,12 +43,14 @@ class Report:
     def add(self, name: str, aspect: Callable[[], Findings]) -> bool:
         """Go through an aspect and return whether it is done; a failure is written down."""
         begun, self._samples.aspect = time.monotonic(), name
+        reason = ""
         try:
             found, state = aspect(), "done"
         except FAILURES:
             found, state = {"failed": traceback.format_exc()}, "failed"
+            reason = f": {found['failed'].strip().splitlines()[-1][:LONGEST]}"
         self._found[name] = found | {"took_s": round(time.monotonic() - begun, 1)}
-        say(f"{name}: {state} in {self._found[name]['took_s']} s")
+        say(f"{name}: {state} in {self._found[name]['took_s']} s{reason}")
         (OUT / "report.json").write_text(json.dumps(self._found, indent=1))
         # Each time: the host gives up on a dom0 that hangs, and then wants what there is.
         _hand_over()
