@@ -21,14 +21,14 @@ from benchmarks.evaluation.plan import Run, missing
 from benchmarks.evaluation.raw import Raw, write
 from benchmarks.evaluation.xtc import xen as plan
 
-pytestmark = [pytest.mark.xen_evaluation, pytest.mark.timeout(5400)]
+pytestmark = [pytest.mark.xen_evaluation, pytest.mark.timeout(7200)]
 
 PROJECT = Path(__file__).parents[2]
 FOLDER = PROJECT / "build/xen"
 QUICK, RESUME = (bool(os.environ.get(name)) for name in ("QUICK", "RESUME"))
 SCHEDULER = "credit"
 ROUTER = "gold"
-CALIBRATION_S, RUNS_S = 600, 3000
+CALIBRATION_S, RUNS_S = 600, 3600
 """After which dom0 ends a boot; what is missing then is made with RESUME=1."""
 
 
