@@ -42,26 +42,33 @@ def test_every_run_has_samples(request: pytest.FixtureRequest) -> None:
     with opened(PROJECT, FOLDER, teller(request.config)) as xen:
         known = calibrated(xen, raw / "xen-calibration.json")
         found = boot(xen, "evaluation", runs, RUNS_S, model(known, plan.PERIOD_S))
-    found.of("caps")
     unseen = [run.words for run in runs if not written(raw, run, found, known)]
-    assert not unseen, f"{len(unseen)} of {len(runs)} runs have no samples: {unseen[:5]}"
+    reasons = [f"{words}: {why(found, words)}" for words in unseen[:5]]
+    assert not unseen, "\n".join([f"{len(unseen)} of {len(runs)} runs have no samples", *reasons])
+
+
+def why(found: Findings, words: str) -> str:
+    """Return in one line why a run has no samples."""
+    return (found.failure(words) or "no throughput was counted").splitlines()[0]
 
 
 def calibrated(xen: Xen, path: Path) -> Calibration:
     """Return the calibration of the emulated host, from a boot of its own: dom0 has no numpy."""
     known = load(path) if RESUME else None
     if known is None:
-        steps = boot(xen, "calibration", [], CALIBRATION_S).of("caps")["steps"]
+        steps = boot(xen, "calibration", [], CALIBRATION_S).report["caps"]["steps"]
         known = plan.calibration(steps)
         save(known, path)
     return known
 
 
 def boot(xen: Xen, name: str, runs: Sequence[Run], limit_s: int, model_file: str = "") -> Findings:
-    """Boot Xen, have dom0 make runs, and leave all samples in a file."""
+    """Boot Xen, have dom0 make runs after its map of caps, and leave all samples in a file."""
     files = {"task.json": json.dumps(plan.task(runs)), "model.toml": model_file}
     found = xen.boot(name, SCHEDULER, Job(("laws.py",), limit_s, files))
     write_csv(found.samples, FOLDER / f"samples-{name}.csv")
+    for first in ("prepare", "caps"):
+        found.of(first)
     return found
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from support.inconclusive import Inconclusive
+from system.xen.boot import Findings
 from system.xen.judgement import check_calm, excuse, judging
 from system.xen.samples import Host
 
@@ -77,3 +78,14 @@ def test_a_loop_that_swings_is_wrong_on_any_emulator() -> None:
 
 def test_a_loop_that_follows_the_emulator_is_calm() -> None:
     check_calm(held(CAPS_OF_A_CALM_LOOP))
+
+
+def test_a_failure_in_dom0_is_shown_in_a_line_and_in_full() -> None:
+    failed = "Traceback (most recent call last):\nRuntimeError: late\n"
+    report = {"flood": {"took_s": 1.0}, "hold": {"failed": failed, "took_s": 2.0}}
+    found = Findings(report, [], "the console")
+    assert found.of("flood") == {"took_s": 1.0}
+    assert not found.failure("flood")
+    assert found.failure("hold") == f"in dom0: RuntimeError: late\n{failed}"
+    with pytest.raises(AssertionError, match="dom0 did not get to pause\nthe console"):
+        found.of("pause")
