@@ -1,5 +1,6 @@
 """The XTC experiments: setpoints, metrics of a run, loads and tables, without any packet."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from benchmarks.evaluation.calibration import PAPER_KPPS, Calibration, Equation
 from benchmarks.evaluation.plan import Cell, Run
 from benchmarks.evaluation.result import Value
 from benchmarks.evaluation.xtc import actuators, fairness, hold, hops, six
-from benchmarks.evaluation.xtc.shared import Turn
+from benchmarks.evaluation.xtc.shared import Turn, Turns
 from benchmarks.evaluation.xtc.stage import (
     DEAD_BEAT,
     NONE,
@@ -104,15 +105,41 @@ def test_setpoints_add_up_to_the_uncontrolled_aggregate(configuration: str) -> N
     assert sum(six.CONFIGURATIONS[configuration]) == 78.0
 
 
-def test_a_way_is_next_to_no_control_of_the_same_run() -> None:
-    free = Turn({"vr1": 60.0, "vr2": 40.0}, {})
-    turn = Turn({"vr1": 30.0, "vr2": 66.0}, {"vr1": 3.0, "vr2": 9.0})
-    values = six.values_of(OURS, "p", turn, free, {"vr1": 30.0, "vr2": 60.0})
+def turn(before: float = 110.0, after: float = 90.0) -> Turn:
+    pps, rtt_ms = {"vr1": 30.0, "vr2": 66.0}, {"vr1": 3.0, "vr2": 9.0}
+    return Turn(pps, rtt_ms, {"vr1": 30.0, "vr2": 60.0}, before, after)
+
+
+def test_a_way_is_next_to_no_control_before_and_after_it() -> None:
+    values = six.values_of(OURS, "p", turn())
     assert by_metric(list(values)) == pytest.approx(
         {six.AGGREGATE: 96.0, six.MISSED: 10.0, six.RTT: 9.0}
     )
-    fair = by_metric(list(fairness.values_of(OURS, "p", turn, free)))
-    assert fair[fairness.MIN_MAX] == pytest.approx(30 / 66)
+    fair = by_metric(list(fairness.values_of(OURS, "p", turn())))
+    assert fair == pytest.approx({fairness.MIN_MAX: 30 / 66, fairness.AGGREGATE: 96.0})
+
+
+@pytest.mark.parametrize(
+    ("after", "setpoints", "taken"),
+    [
+        ((105.0,), [100.0], 105.0),
+        ((50.0, 48.0), [100.0, 50.0], 48.0),
+        ((50.0, 100.0, 60.0, 75.0), [100.0, 50.0, 100.0, 60.0], 75.0),
+    ],
+    ids=["steady", "steady again", "never: the steadiest"],
+)
+def test_a_turn_during_which_the_machine_changed_is_repeated(
+    after: tuple[float, ...], setpoints: list[float], taken: float
+) -> None:
+    left, held = list(after), []
+
+    def hold(way: str, setpoints: Mapping[str, float], before: float) -> Turn:
+        held.append((way, setpoints["vr1"]))
+        return Turn({"vr1": before}, {}, setpoints, before, left.pop(0))
+
+    turns = Turns(Turn({"vr1": 100.0}, {}, {}, 100.0, 100.0), hold)
+    assert turns.make(OURS, lambda aggregate: {"vr1": aggregate}).after == taken
+    assert held == [(OURS, setpoint) for setpoint in setpoints]
 
 
 def test_a_row_of_hosts_loses_what_was_not_answered() -> None:
