@@ -35,6 +35,7 @@ from matplotlib.axes import Axes
 sys.path.append("..")  # benchmarks are part of the repository, and of no package
 
 from benchmarks.evaluation.archive import load
+from benchmarks.evaluation.raw import machines
 from benchmarks.evaluation.result import Result
 from benchmarks.evaluation.xtc import actuators, hold
 from benchmarks.evaluation.xtc.stage import DEAD_BEAT, FIXED, OURS, OURS_BURST, OURS_CAP, PI
@@ -44,7 +45,8 @@ COLOURS |= {OURS_BURST: "#2f7d4f", OURS_CAP: "#8a6d00"}
 archive = load(Path(os.environ.get("XTC_EVALUATION", "../docs/measured/evaluation.jsonl")))
 calibration = archive.calibration
 results = archive.results()
-print(f"{archive.machine.cpu}, {archive.machine.cores} cores, kernel {archive.machine.kernel}")
+for machine in machines(archive.raws):
+    print(machine.words)
 print(f"{len(archive.raws)} runs; {calibration.scale:.3f} packets/s here are one of the paper's")
 
 # %% The model [markdown]

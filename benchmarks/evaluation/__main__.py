@@ -22,10 +22,9 @@ from benchmarks.evaluation.archive import Archive, dumps
 from benchmarks.evaluation.calibration import Calibration
 from benchmarks.evaluation.catalogue import EXPERIMENTS, chosen
 from benchmarks.evaluation.execute import execute
-from benchmarks.evaluation.machine import this_machine
 from benchmarks.evaluation.plan import Experiment, missing, planned_s, runs_of
 from benchmarks.evaluation.progress import clock
-from benchmarks.evaluation.raw import read_all, results
+from benchmarks.evaluation.raw import machines, read_all, results
 from benchmarks.evaluation.report import Evaluation, as_json, write
 from benchmarks.evaluation.xtc import calibrate
 from benchmarks.rig import lab_missing
@@ -103,9 +102,10 @@ def incomplete(raw: Path, *, quick: bool) -> dict[str, str]:
 
 def evaluate(raw: Path, *, quick: bool) -> Evaluation:
     """Return the evaluation of the raw values that there are."""
-    found = {one.name: results(one, read_all(raw, one.runs(quick=quick))) for one in EXPERIMENTS}
+    raws = {one.name: read_all(raw, one.runs(quick=quick)) for one in EXPERIMENTS}
+    found = {one.name: results(one, raws[one.name]) for one in EXPERIMENTS}
     return Evaluation(
-        machine=this_machine(),
+        machines=machines(raw for one in raws.values() for raw in one),
         quick=quick,
         calibration=calibrations.load(raw / "calibration.json"),
         experiments=EXPERIMENTS,
@@ -117,7 +117,7 @@ def evaluate(raw: Path, *, quick: bool) -> Evaluation:
 def archived(raw: Path, *, quick: bool) -> Archive:
     """Return the archive of the raw values that there are."""
     raws = read_all(raw, runs_of(EXPERIMENTS, quick=quick))
-    return Archive(this_machine(), calibrations.load(raw / "calibration.json"), raws)
+    return Archive(calibrations.load(raw / "calibration.json"), raws)
 
 
 def main() -> int:

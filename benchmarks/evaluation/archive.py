@@ -8,7 +8,6 @@ from pathlib import Path
 from benchmarks.evaluation import calibration as calibrations
 from benchmarks.evaluation.calibration import Calibration
 from benchmarks.evaluation.catalogue import EXPERIMENTS
-from benchmarks.evaluation.machine import Machine
 from benchmarks.evaluation.raw import Raw, of_json, results, to_json
 from benchmarks.evaluation.result import Result
 
@@ -17,7 +16,6 @@ from benchmarks.evaluation.result import Result
 class Archive:
     """The runs of an evaluation, and what they depend on."""
 
-    machine: Machine
     calibration: Calibration | None
     """None: no experiment needed it."""
     raws: Sequence[Raw]
@@ -33,10 +31,7 @@ class Archive:
 def dumps(archive: Archive) -> str:
     """Return the text of an archive: one line for each run."""
     calibration = archive.calibration
-    head = {
-        "machine": asdict(archive.machine),
-        "calibration": None if calibration is None else asdict(calibration),
-    }
+    head = {"calibration": None if calibration is None else asdict(calibration)}
     lines = [json.dumps(head), *(json.dumps(to_json(raw)) for raw in archive.raws)]
     return "\n".join(lines) + "\n"
 
@@ -46,7 +41,6 @@ def loads(text: str) -> Archive:
     head, *runs = map(json.loads, text.splitlines())
     calibration = head["calibration"]
     return Archive(
-        machine=Machine(**head["machine"]),
         calibration=None if calibration is None else calibrations.of_json(calibration),
         raws=[of_json(run) for run in runs],
     )

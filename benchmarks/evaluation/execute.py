@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.evaluation.calibration import Calibration
+from benchmarks.evaluation.machine import Machine, this_machine
 from benchmarks.evaluation.plan import Experiment, Run, missing, planned_s
 from benchmarks.evaluation.progress import Progress
 from benchmarks.evaluation.raw import Raw, write
@@ -21,6 +22,7 @@ class Execution:
     quick: bool
     say: Callable[[str], object]
     progress: Progress
+    machine: Machine
 
     def make(self, experiment: Experiment, runs: Sequence[Run]) -> bool:
         """Make runs of an experiment; return whether all of them ended."""
@@ -31,7 +33,7 @@ class Execution:
                     begin = time.monotonic()
                     values = tuple(measure(run))
                     took = time.monotonic() - begin
-                    write(self.folder, Raw(run, took, values))
+                    write(self.folder, Raw(run, took, values, self.machine))
                     self.progress = self.progress.after(run.cell.seconds, took)
         except (LabError, OSError, RuntimeError, ValueError) as error:
             self.say(f"{experiment.name} failed: {type(error).__name__}: {error}")
@@ -50,7 +52,7 @@ def execute(
     """Make all runs that have no raw file; return the experiments that failed."""
     todo = {one.name: missing(one.runs(quick=quick), folder) for one in experiments}
     progress = Progress(planned_s(run for runs in todo.values() for run in runs))
-    execution = Execution(calibration, folder, quick, say, progress)
+    execution = Execution(calibration, folder, quick, say, progress, this_machine())
     return [
         one.name
         for one in experiments

@@ -1,4 +1,4 @@
-"""The machine and the commit that an evaluation describes."""
+"""The machine and the commit that made a run."""
 
 import os
 import platform
@@ -15,6 +15,11 @@ class Machine:
     cores: int
     kernel: str
     commit: str
+
+    @property
+    def words(self) -> str:
+        """The facts in a line."""
+        return f"{self.cpu}, {self.cores} cores, kernel {self.kernel}, commit {self.commit}"
 
 
 def cpu_of(cpuinfo: str) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.evaluation.intervals import interval
+from benchmarks.evaluation.machine import Machine
 from benchmarks.evaluation.plan import Cell, Experiment, Run, raw_file
 from benchmarks.evaluation.result import Result, Value
 
@@ -18,6 +19,7 @@ class Raw:
     run: Run
     took_s: float
     values: tuple[Value, ...]
+    machine: Machine
 
 
 def to_json(raw: Raw) -> dict[str, object]:
@@ -28,6 +30,7 @@ def to_json(raw: Raw) -> dict[str, object]:
         "point": raw.run.cell.point,
         "repetition": raw.run.repetition,
         "took_s": round(raw.took_s, 2),
+        "machine": asdict(raw.machine),
         "values": [asdict(value) for value in raw.values],
     }
 
@@ -36,7 +39,8 @@ def of_json(found: Mapping[str, Any]) -> Raw:
     """Return the run of a JSON object; its planned duration is unknown."""
     cell = Cell(found["way"], found["point"], 0.0)
     run = Run(found["experiment"], cell, found["repetition"])
-    return Raw(run, found["took_s"], tuple(Value(**value) for value in found["values"]))
+    values = tuple(Value(**value) for value in found["values"])
+    return Raw(run, found["took_s"], values, Machine(**found["machine"]))
 
 
 def write(folder: Path, raw: Raw) -> Path:
@@ -60,6 +64,14 @@ def read(folder: Path, run: Run) -> Raw | None:
 def read_all(folder: Path, runs: Iterable[Run]) -> list[Raw]:
     """Return what was found by those runs that have been made."""
     return [raw for run in runs if (raw := read(folder, run)) is not None]
+
+
+def machines(raws: Iterable[Raw]) -> dict[Machine, list[str]]:
+    """Return the machines of runs, each with the names of its experiments."""
+    found: dict[Machine, dict[str, None]] = {}
+    for raw in raws:
+        found.setdefault(raw.machine, {})[raw.run.experiment] = None
+    return {machine: list(names) for machine, names in found.items()}
 
 
 def results(experiment: Experiment, raws: Sequence[Raw]) -> list[Result]:

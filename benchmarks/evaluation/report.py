@@ -21,7 +21,8 @@ PAGE: Final = Path(__file__).with_name("page.html")
 class Evaluation:
     """All that a report shows."""
 
-    machine: Machine
+    machines: Mapping[Machine, Sequence[str]]
+    """Each with the names of the experiments that it made."""
     quick: bool
     calibration: Calibration | None
     experiments: Sequence[Experiment]
@@ -55,18 +56,12 @@ def write(evaluation: Evaluation, folder: Path) -> tuple[Path, Path]:
 
 
 def _head(evaluation: Evaluation) -> str:
-    machine = evaluation.machine
-    facts = {
-        "CPU": machine.cpu,
-        "cores": str(machine.cores),
-        "kernel": machine.kernel,
-        "commit": machine.commit,
-    }
+    facts = {", ".join(names): one.words for one, names in evaluation.machines.items()}
     calibration = evaluation.calibration
     if calibration is not None:
         eq = calibration.equation
         facts["scale of rates"] = f"{calibration.scale:.3f} packets/s here for each of XTC's paper"
-        facts["Eq. 1 of this machine"] = (
+        facts["Eq. 1 of the machine"] = (
             f"a = {eq.a:.4f}, b = {eq.b:.2f} kp/s per decade, R² = {eq.r_squared:.3f}"
         )
     rows = (f"<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in facts.items())

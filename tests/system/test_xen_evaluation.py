@@ -17,6 +17,7 @@ from system.xen.samples import write_csv
 
 from benchmarks.evaluation.__main__ import OUTPUT, forget, raw_folder
 from benchmarks.evaluation.calibration import Calibration, load, model, save
+from benchmarks.evaluation.machine import this_machine
 from benchmarks.evaluation.plan import Run, missing
 from benchmarks.evaluation.raw import Raw, write
 from benchmarks.evaluation.xtc import xen as plan
@@ -80,5 +81,7 @@ def written(raw: Path, run: Run, found: Findings, known: Calibration) -> bool:
     window = found.window(run.words, ROUTER)
     pps = [one["throughput_pps"] for one in window if one["throughput_pps"] is not None]
     if pps:
-        write(raw, Raw(run, report["took_s"], tuple(plan.measured(run, pps, known))))
+        write(
+            raw, Raw(run, report["took_s"], tuple(plan.measured(run, pps, known)), this_machine())
+        )
     return bool(pps)

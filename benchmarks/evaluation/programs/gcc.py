@@ -49,7 +49,7 @@ def _lab(ways: str, others: str, quick_ways: str) -> Program:
     shared = "--senders 3 --repetitions 1"
     return Program(
         "xco.gcc_lab",
-        f"{shared} --phase 1.5 --ways {ways} --others {others}",
+        f"{shared} --phase 1.25 --ways {ways} --others {others}",
         f"{shared} --phase 1 --ways {quick_ways} --others udp",
         values,
     )
@@ -97,7 +97,7 @@ EXPERIMENTS: Final = (
             **_both("3 udp", 405 / IDEAL),
             **_both("3 tcp", 407 / IDEAL),
         },
-        (50.0, 20.0),
+        (45.0, 20.0),
     ),
     _experiment(
         "gcc-simulated",
@@ -106,7 +106,7 @@ EXPERIMENTS: Final = (
         "Fig. 1, 4b, 5 and 6",
         SDN_GCC.bench,
         SDN_GCC.published(),
-        (100.0, 20.0),
+        (63.0, 20.0),
         1,
     ),
     _experiment(
@@ -125,7 +125,7 @@ EXPERIMENTS: Final = (
         "Fig. 4a",
         HYGENICC.bench,
         HYGENICC.published(),
-        (20.0, 8.0),
+        (13.0, 8.0),
         1,
     ),
 )

@@ -13,7 +13,7 @@ from benchmarks.evaluation.result import Value
 from benchmarks.xco.dumbbell import FIGURES, IDEAL_MBPS, Row, run, tasks
 
 HYGENICC_FIGURES: Final = ("4a",)
-PHASE_S: Final = 2.0
+PHASE_S: Final = 1.25
 QUICK_PHASE_S: Final = 0.3
 QUICK_SENDERS: Final = 4
 Task = tuple[str, dict[str, Any], float | None]

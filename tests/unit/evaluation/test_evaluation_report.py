@@ -25,11 +25,13 @@ def measured(way: str, value: float, paper: float | None = 55.0) -> Result:
 def shown() -> str:
     results = {HOLD.name: [measured("ours", 5.0), measured("fixed cap", 60.0, None)]}
     missing = {"xtc-other": "3 of 5 runs are missing"}
-    return page(Evaluation(MACHINE, True, None, EXPERIMENTS, results, missing))
+    return page(
+        Evaluation({MACHINE: ["xtc-hold", "xtc-six"]}, True, None, EXPERIMENTS, results, missing)
+    )
 
 
 def test_the_page_has_its_head_and_every_chapter(shown: str) -> None:
-    assert "A &lt;CPU&gt;" in shown
+    assert "<th>xtc-hold, xtc-six</th><td>A &lt;CPU&gt;, 2 cores" in shown
     assert all(f"<h2>{paper}</h2>" in shown for paper in PAPERS)
     assert "3 of 5 runs are missing" in shown
     assert "A quick run" in shown

@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 
 from benchmarks.evaluation.catalogue import EXPERIMENTS
 from benchmarks.evaluation.intervals import interval
+from benchmarks.evaluation.machine import Machine
 from benchmarks.evaluation.plan import Cell, Run, raw_file
-from benchmarks.evaluation.raw import Raw, read, results, write
+from benchmarks.evaluation.raw import Raw, machines, read, results, write
 from benchmarks.evaluation.report import as_json
 from benchmarks.evaluation.result import Result, Value, judged
 
 FIELDS = ["paper", "experiment", "way", "metric", "value", "low", "high", "paper_value"]
+MACHINE = Machine("cpu", 2, "6.18", "abc")
 numbers = st.floats(-1e6, 1e6)
 
 
@@ -71,10 +73,17 @@ def test_a_result_has_exactly_the_fields_of_the_format() -> None:
 def test_raw_values_are_read_back_and_a_missing_run_is_none(tmp_path: Path) -> None:
     run = Run("xtc-hold", Cell("ours", "UDP, setpoint 20 kp/s", 1.0), 2)
     assert read(tmp_path, run) is None
-    raw = Raw(run, 1.5, (Value("ours", "UDP", "m", 0.25),))
+    raw = Raw(run, 1.5, (Value("ours", "UDP", "m", 0.25),), MACHINE)
     write(tmp_path, raw)
     assert read(tmp_path, run) == raw
     assert not list(tmp_path.rglob("*.part"))
+
+
+def test_each_machine_has_the_experiments_that_it_made() -> None:
+    other = replace(MACHINE, cpu="another")
+    made = [("a", MACHINE), ("b", other), ("a", MACHINE), ("c", MACHINE), ("a", other)]
+    raws = [Raw(Run(name, Cell("", "", 1.0), 0), 1.0, (), one) for name, one in made]
+    assert machines(raws) == {MACHINE: ["a", "c"], other: ["b", "a"]}
 
 
 @given(st.lists(st.tuples(st.text(max_size=9), st.text(max_size=9)), unique=True, max_size=9))
@@ -90,7 +99,7 @@ def test_repetitions_of_one_metric_become_one_result() -> None:
     cell = experiment.cells[1]
     metric = experiment.metrics[0].name
     raws = [
-        Raw(Run(experiment.name, cell, n), 1.0, (Value(cell.way, cell.point, metric, v),))
+        Raw(Run(experiment.name, cell, n), 1.0, (Value(cell.way, cell.point, metric, v),), MACHINE)
         for n, v in enumerate((1.0, 2.0, 3.0))
     ]
     (found,) = results(experiment, raws)

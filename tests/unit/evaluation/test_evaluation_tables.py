@@ -21,7 +21,7 @@ CALIBRATION = Calibration(250e3, ((5.0, 16e3), (20.0, 64e3)), Equation(0.1, 63.0
 def raw(way: str, repetition: int, pps: float) -> Raw:
     point = "UDP, setpoint 20 kp/s"
     values = (Value(way, point, hold.ACHIEVED, pps), Value(way, point, hold.RTT, 1.0))
-    return Raw(Run("xtc-hold", Cell(way, point, 0.0), repetition), 12.5, values)
+    return Raw(Run("xtc-hold", Cell(way, point, 0.0), repetition), 12.5, values, MACHINE)
 
 
 def result(way: str, metric: str, value: float, half: float | None, paper: float | None) -> Result:
@@ -31,13 +31,13 @@ def result(way: str, metric: str, value: float, half: float | None, paper: float
 
 
 def test_an_archive_comes_back_as_it_was() -> None:
-    archive = Archive(MACHINE, CALIBRATION, [raw("ours", 0, 19.5), raw("ours", 1, 20.5)])
+    archive = Archive(CALIBRATION, [raw("ours", 0, 19.5), raw("ours", 1, 20.5)])
     assert loads(dumps(archive)) == archive
-    assert loads(dumps(Archive(MACHINE, None, []))) == Archive(MACHINE, None, [])
+    assert loads(dumps(Archive(None, []))) == Archive(None, [])
 
 
 def test_the_results_of_an_archive_are_those_of_its_runs() -> None:
-    archive = Archive(MACHINE, CALIBRATION, [raw("ours", 0, 19.5), raw("ours", 1, 20.5)])
+    archive = Archive(CALIBRATION, [raw("ours", 0, 19.5), raw("ours", 1, 20.5)])
     first, *_ = archive.results()["xtc-hold"]
     assert (first.way, first.metric, first.value) == ("ours", hold.ACHIEVED, 20.0)
     assert archive.results()["xtc-six"] == []
