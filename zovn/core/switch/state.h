@@ -66,6 +66,7 @@ struct zovn_member {
     uint16_t heads[ZOVN_BATCH]; /* peeked; from `heads_at` on not classified yet */
     uint32_t heads_at, heads_end;
     struct zovn_recall learned, found; /* of its last frame: sender, and destination */
+    uint64_t clock_ns; /* of addresses, when they were recalled last */
     /* as a destination */
     struct zovn_class_queues queues[ZOVN_CLASSES];
     uint32_t classes; /* those with frames, as bits */

@@ -23,10 +23,11 @@ static void begin_order(struct zovn_switch *vswitch) {
 
 struct zovn_switch *zovn_switch_new(const struct zovn_settings *settings, const char **problem) {
     *problem = zovn_settings_problem(settings);
-    struct zovn_switch *vswitch = *problem ? NULL : calloc(1, sizeof *vswitch);
+    struct zovn_switch *vswitch =
+        *problem ? NULL : aligned_alloc(_Alignof(struct zovn_switch), sizeof *vswitch);
     if (!vswitch)
         return NULL;
-    vswitch->settings = *settings;
+    *vswitch = (struct zovn_switch){.settings = *settings};
     read_classes(vswitch);
     begin_order(vswitch);
     if (zovn_addresses_init(&vswitch->addresses, settings))
@@ -135,9 +136,11 @@ bool zovn_switch_fix(struct zovn_switch *vswitch, uint32_t port, uint16_t vlan,
            zovn_addresses_fix(&vswitch->addresses, zovn_address_key(vlan, address), port);
 }
 
-int32_t zovn_switch_find(const struct zovn_switch *vswitch, uint16_t vlan, const uint8_t *address) {
-    return zovn_addresses_find(&vswitch->addresses, zovn_address_key(vlan, address),
-                               vswitch->now_ns);
+int32_t zovn_switch_find(struct zovn_switch *vswitch, uint16_t vlan, const uint8_t *address) {
+    struct zovn_recall found;
+    uint64_t key = zovn_address_key(vlan, address);
+    bool known = zovn_addresses_find(&vswitch->addresses, key, vswitch->now_ns, &found);
+    return known ? (int32_t)found.port : -1;
 }
 
 enum { MOST_LOOKED = 4096 };

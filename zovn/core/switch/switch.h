@@ -59,7 +59,7 @@ bool zovn_switch_fix(struct zovn_switch *vswitch, uint32_t port, uint16_t vlan,
                      const uint8_t *address);
 
 /* Return the port behind which an address is known, or -1. */
-int32_t zovn_switch_find(const struct zovn_switch *vswitch, uint16_t vlan, const uint8_t *address);
+int32_t zovn_switch_find(struct zovn_switch *vswitch, uint16_t vlan, const uint8_t *address);
 
 /* An address behind a port. */
 struct zovn_known {
