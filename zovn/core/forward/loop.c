@@ -59,7 +59,7 @@ bool zovn_loop_step(struct zovn_loop *loop) {
 
 /* Return whether a file ended the sleep. */
 static bool sleep_once(struct zovn_loop *loop) {
-    uint64_t due_ns = zovn_switch_due(loop->vswitch);
+    uint64_t due_ns = zovn_switch_due(loop->vswitch, 0);
     if (due_ns != UINT64_MAX)
         due_ns -= loop->now_ns;
     loop->nap_ns = zovn_rest_ns(loop->polled, loop->nap_ns, due_ns);

@@ -3,6 +3,7 @@
 
 #include "switch/flood.h"
 #include "switch/outcome.h"
+#include "switch/passing.h"
 
 /* From here on the frame is counted. */
 static void accept(struct zovn_member *source, uint16_t head) {
@@ -26,11 +27,8 @@ static void learn(struct zovn_switch *vswitch, uint32_t port, const struct zovn_
 
 static enum zovn_reason queue_one(struct zovn_switch *vswitch, uint32_t source, uint16_t head,
                                   uint32_t destination) {
-    const struct zovn_facts *facts = &vswitch->members[source]->slots[head].facts;
-    enum zovn_reason reason = zovn_refusal(vswitch, destination, facts);
-    if (reason == ZOVN_REASONS)
-        zovn_queue_push(vswitch, &(struct zovn_place){destination, source, facts->class}, head);
-    return reason;
+    uint8_t class = vswitch->members[source]->slots[head].facts.class;
+    return zovn_send(vswitch, &(struct zovn_place){destination, source, class}, head);
 }
 
 /* Return the port behind which a frame's address is known, or -1: it then goes to all of its VLAN. */
@@ -55,7 +53,7 @@ static void send_known(struct zovn_switch *vswitch, uint32_t source, uint16_t he
     if (zovn_is_target(vswitch, source, destination, facts->vlan))
         reason = queue_one(vswitch, source, head, destination);
     if (reason != ZOVN_REASONS)
-        zovn_dropped(member, head, reason);
+        zovn_end(member, head, reason);
 }
 
 /* Return false for a frame that must stay where it is. */
@@ -74,7 +72,7 @@ static bool send_all(struct zovn_switch *vswitch, uint32_t source, uint16_t head
     else if (zovn_set_any(&targets))
         reason = queue_one(vswitch, source, head, zovn_set_first(&targets));
     if (reason != ZOVN_REASONS)
-        zovn_dropped(member, head, reason);
+        zovn_end(member, head, reason);
     return true;
 }
 
@@ -112,7 +110,7 @@ static bool classify(struct zovn_switch *vswitch, uint32_t source, uint16_t head
     if (reason == ZOVN_REASONS)
         return forward(vswitch, source, head, &frame);
     accept(member, head);
-    zovn_dropped(member, head, reason);
+    zovn_end(member, head, reason);
     return true;
 }
 
@@ -125,7 +123,7 @@ static void set_clock(struct zovn_member *member, uint64_t clock_ns) {
 
 uint32_t zovn_classify(struct zovn_switch *vswitch, uint32_t source) {
     struct zovn_member *member = vswitch->members[source];
-    set_clock(member, vswitch->now_ns);
+    set_clock(member, vswitch->parts[member->part].clock_ns);
     if (member->heads_at == member->heads_end) {
         if (member->draining)
             return 0;
