@@ -111,6 +111,7 @@ BENCHMARKS: Final = (
     ),
     Benchmark("zovn.step", "--seconds 0.05 --repetitions 1"),
     Benchmark("zovn.offloads", "--seconds 0.05 --repetitions 1"),
+    Benchmark("zovn.threads", "--seconds 0.05 --repetitions 1"),
     Benchmark("zovn.speed", "--quick"),
     Benchmark("zovn.overload", "--quick"),
     Benchmark("zovn.receivers", "--quick", judges=True),

@@ -42,7 +42,9 @@ class Cost:
     """By the median, of one core that does nothing else."""
 
 
-def measure(ports: int, length: int, seconds: float, left: str = "nothing") -> float:
+def measure(
+    ports: int, length: int, seconds: float, left: str = "nothing", threads: int = 0
+) -> float:
     """Run the program once; return nanoseconds for each frame that goes out.
 
     Args:
@@ -50,8 +52,9 @@ def measure(ports: int, length: int, seconds: float, left: str = "nothing") -> f
         length: bytes of a frame.
         seconds: for how long.
         left: what senders leave to others; `benchmarks.zovn.offloads` has the words.
+        threads: that forward, and play the guests; 0: steps alone are timed.
     """
-    command = [str(BENCH), str(ports), str(length), str(seconds), left]
+    command = [str(BENCH), str(ports), str(length), str(seconds), left, str(threads)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     found = json.loads(done.stdout)
     return float(found["busy_ns"] / found["frames"])

@@ -23,6 +23,8 @@ from zovn.switch.config import SwitchConfig, checked
 from zovn.switch.control import PortReport, SwitchReport
 
 GUEST: Final = CORE / "build" / "zovn-guest"
+THREADS: Final = int(os.environ.get("ZOVN_TEST_THREADS", "1"))
+"""How many threads forward, where a test does not say that itself."""
 
 
 def build_guest() -> None:
@@ -56,7 +58,8 @@ class RunningSwitch:
             {"name": name} | ({} if "interface" in more else {"socket": self.socket(name)}) | more
             for name, more in zip(names, each, strict=True)
         ]
-        self.table = {"control": str(folder / "control.sock"), "port": ports} | settings
+        own = {"control": str(folder / "control.sock"), "port": ports, "threads": THREADS}
+        self.table = own | settings
         self.config: SwitchConfig = checked(self.table)
         self.log = folder / "log"
         self.start()

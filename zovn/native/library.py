@@ -41,6 +41,7 @@ class RawSettings(ctypes.Structure):
         ("seed", _U64),
         ("addresses", _U32),
         ("parked", _U32),
+        ("threads", _U32),
     ]
 
 
@@ -169,7 +170,11 @@ _CALLS: Final[Mapping[str, tuple[object, Sequence[object]]]] = {
     "switch_drain": (_BOOL, [_P, _U32]),
     "switch_remove": (None, [_P, _U32, ctypes.POINTER(RawCounters)]),
     "switch_step": (_U32, [_P, _U64]),
-    "switch_due": (_U64, [_P]),
+    "switch_step_part": (_U32, [_P, _U32, _U64, ctypes.POINTER(_U32)]),
+    "switch_wants_alone": (_BOOL, [_P]),
+    "switch_settle": (None, [_P]),
+    "switch_due": (_U64, [_P, _U32]),
+    "switch_part": (ctypes.c_int32, [_P, _U32]),
     "switch_fix": (_BOOL, [_P, _U32, _U16, ctypes.c_char_p]),
     "switch_find": (ctypes.c_int32, [_P, _U16, ctypes.c_char_p]),
     "switch_known": (_U32, [_P, ctypes.POINTER(_U32), ctypes.POINTER(RawKnown), _U32]),

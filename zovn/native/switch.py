@@ -45,6 +45,7 @@ class Settings:
     addresses: int = 64
     parked: int = 16
     seed: int = 0
+    threads: int = 1
 
 
 @dataclass(frozen=True)
@@ -212,9 +213,29 @@ class Switch:
         while self.step():
             pass
 
+    def step_part(self, part: int, after_s: float = 0.0) -> tuple[int, int]:
+        """Let time pass, then step one part; return how many moved, and parts shown something."""
+        self.now_ns += round(after_s * 1e9)
+        shown = ctypes.c_uint32()
+        moved = self.library.zovn_switch_step_part(self.handle, part, self.now_ns, shown)
+        return int(moved), shown.value
+
+    @property
+    def wants_alone(self) -> bool:
+        """Whether something waits for `settle_parts`."""
+        return bool(self.library.zovn_switch_wants_alone(self.handle))
+
+    def settle_parts(self) -> None:
+        """End what is on its way between parts, and do what touches several."""
+        self.library.zovn_switch_settle(self.handle)
+
+    def part(self, number: int) -> int:
+        """Return which part has a port."""
+        return int(self.library.zovn_switch_part(self.handle, number))
+
     def due_s(self) -> float | None:
         """Return in how many seconds a frame that waits for its port's rate may go, if one does."""
-        due_ns = int(self.library.zovn_switch_due(self.handle))
+        due_ns = int(self.library.zovn_switch_due(self.handle, 0))
         return None if due_ns == 2**64 - 1 else (due_ns - self.now_ns) / 1e9
 
     def fix(self, number: int, vlan: int, address: bytes) -> bool:
@@ -270,6 +291,7 @@ def _raw_settings(settings: Settings) -> RawSettings:
         raw.class_of_dscp[dscp] = klass
     raw.stall_ns, raw.age_ns = round(settings.stall_s * 1e9), round(settings.age_s * 1e9)
     raw.addresses, raw.parked, raw.seed = settings.addresses, settings.parked, settings.seed
+    raw.threads = settings.threads
     return raw
 
 

@@ -61,6 +61,8 @@ class SwitchTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     """Maximum learned and static addresses of each port."""
     parked: Annotated[int, msgspec.Meta(ge=1, le=4096)] = 16
     """Maximum flooded frames of each port that wait for several destinations."""
+    threads: Annotated[int, msgspec.Meta(ge=1, le=8)] = 1
+    """Threads that forward; each has some of the ports."""
     classes: dict[Annotated[str, msgspec.Meta(pattern=r"^[0-7]\Z")], ClassTable] = {}
     priorities: dict[Annotated[str, msgspec.Meta(pattern=r"^[0-7]\Z")], Class] = {}
     """Class of each VLAN priority, for ports that trust it; default: 0."""
@@ -81,6 +83,7 @@ _FORMS: Final[Mapping[str, str]] = {
     "dscp": "classes by DSCP from 0 to 63, such as 46 = 5",
     "weight": "a number from 0 to 1000",
     "parked": "a number from 1 to 4096",
+    "threads": "a number from 1 to 8",
     "limit_bytes": "a number of bytes; 0 for a lossless class",
     "mark_bytes": "a number of bytes; 0 to mark nothing",
 }
@@ -231,6 +234,7 @@ def _lines(config: SwitchConfig) -> Iterator[str]:
     yield f"age_ns {config.ageing_ns}"
     yield f"addresses {table.addresses}"
     yield f"parked {table.parked}"
+    yield f"threads {table.threads}"
     for number, one in table.classes.items():
         yield f"class {number} {one.limit_bytes} {one.mark_bytes} {one.weight}"
     for priority, class_ in table.priorities.items():

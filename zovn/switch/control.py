@@ -47,6 +47,8 @@ class PortReport(msgspec.Struct, frozen=True, kw_only=True):
     delivered to the port; None: it has none."""
     stall: bool = False
     """Whether it takes nothing now, and its frames are dropped."""
+    thread: int | None = None
+    """Number of the forwarding thread that has it; None: no peer is attached."""
     fault: str = "none"
     """Why the switch stopped the port."""
     counters: Mapping[str, int] = {}
@@ -58,11 +60,13 @@ class SwitchReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a switch says of itself."""
 
     naps: int
-    """How many times the forwarding thread slept."""
+    """How many times forwarding threads slept."""
     missed: int
     """How many sleeps ended late, by their bound."""
     lossy: int
     """Classes with a limit: only their frames can be dropped for congestion."""
+    threads: int = 1
+    """How many threads forward."""
     ports: tuple[PortReport, ...]
 
 
@@ -113,7 +117,7 @@ def status(control: Path, patience_s: float = PATIENCE_S) -> SwitchReport:
     """
     first, *rest = ask(control, "status", patience_s)
     own = _words(first)
-    numbers = {key: int(own[key]) for key in ("naps", "missed", "lossy")}
+    numbers = {key: int(own[key]) for key in ("naps", "missed", "lossy", "threads")}
     return SwitchReport(**numbers, ports=tuple(map(_port, rest)))
 
 

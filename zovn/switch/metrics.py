@@ -91,7 +91,7 @@ class SwitchCollector(Collector):
 
 
 def _of_switch(report: SwitchReport) -> Iterator[Metric]:
-    yield CounterMetricFamily("zovn_naps", "Sleeps of the forwarding thread", value=report.naps)
+    yield CounterMetricFamily("zovn_naps", "Sleeps of the forwarding threads", value=report.naps)
     missed = "Sleeps that a notification should have ended earlier"
     yield CounterMetricFamily("zovn_missed_naps", missed, value=report.missed)
     yield GaugeMetricFamily("zovn_lossy_classes", "Classes with a limit", value=report.lossy)

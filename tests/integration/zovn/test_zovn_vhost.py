@@ -26,16 +26,21 @@ def _built() -> None:
     build_guest()
 
 
+@pytest.fixture(params=[1, 2], ids=["one thread", "two threads"])
+def threads(request: pytest.FixtureRequest) -> int:
+    return int(request.param)
+
+
 @pytest.fixture
-def switch() -> Iterator[RunningSwitch]:
+def switch(threads: int) -> Iterator[RunningSwitch]:
     """Return one on which no destination is stalled, however little CPU its guest gets."""
-    with running_switch(names="abcd", stall="1min") as made:
+    with running_switch(names="abcd", stall="1min", threads=threads) as made:
         yield made
 
 
 @pytest.fixture
-def strict() -> Iterator[RunningSwitch]:
-    with running_switch(stall="1500ms") as made:
+def strict(threads: int) -> Iterator[RunningSwitch]:
+    with running_switch(stall="1500ms", threads=threads) as made:
         yield made
 
 

@@ -72,9 +72,10 @@ def manager(
     made.close()
 
 
-def forwarding_thread(switch: RunningSwitch) -> int:
-    """Return the thread that has the program's name, and is not the first: DPDK names its own."""
-    (found,) = threads_named(switch.process.pid, "zovn")
+def forwarding_threads(switch: RunningSwitch) -> list[int]:
+    """Return threads that have the program's name, but for the first one: DPDK names its own."""
+    found = sorted(threads_named(switch.process.pid, "zovn"))
+    assert len(found) == switch.config.table.threads
     return found
 
 
@@ -87,12 +88,13 @@ def test_it_is_ready_when_its_ports_are_there_and_says_when_it_ends(manager: Man
         manager.hear_until("STOPPING=1")
 
 
-def test_the_watchdog_hears_nothing_while_the_forwarding_thread_alone_stands_still(
-    manager: Manager,
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_watchdog_hears_nothing_while_one_forwarding_thread_stands_still(
+    manager: Manager, threads: int
 ) -> None:
-    with running_switch(names="a") as switch:
+    with running_switch(names="a", threads=threads) as switch:
         manager.hear_until("WATCHDOG=1")
-        with stopped(forwarding_thread(switch)):
+        with stopped(forwarding_threads(switch)[-1]):
             manager.take_all()
             assert manager.heard(5 * HALF_S) == ""
         assert manager.heard() == "WATCHDOG=1"

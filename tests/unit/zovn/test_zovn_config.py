@@ -19,6 +19,7 @@ stall = "500ms"
 ageing = "1min"
 addresses = 100
 parked = 32
+threads = 2
 priorities = {{ 5 = 3 }}
 dscp = {{ 46 = 5 }}
 
@@ -62,6 +63,7 @@ def test_a_whole_file_becomes_plain_lines(tmp_path: Path) -> None:
         "age_ns 60000000000",
         "addresses 100",
         "parked 32",
+        "threads 2",
         "class 3 64000 30000 0",
         "priority 5 3",
         "dscp 46 5",
@@ -89,6 +91,7 @@ def test_an_empty_table_is_a_switch_without_ports() -> None:
         "age_ns 300000000000",
         "addresses 64",
         "parked 16",
+        "threads 1",
     ]
 
 
@@ -214,7 +217,7 @@ def test_a_static_address_may_be_in_several_vlans_and_twice_in_a_list() -> None:
 
 
 def test_a_wire_has_words_of_its_own() -> None:
-    (line,) = plain(checked({"port": [WIRE]})).splitlines()[5:]
+    (line,) = plain(checked({"port": [WIRE]})).splitlines()[6:]
     assert line == (
         "port name=a kind=wire interface=eth1 vlan=1 class=0 trust=nothing offloads=0 "
         "local=10.0.0.1 vni=42 locations=/etc/xtc/zovn.locations line_rate=10000000000 "

@@ -31,9 +31,9 @@ def answer(fault: str = "none") -> str:
     words = [f"{name}={number}" for number, name in enumerate(FIELDS, start=1)]
     words += [f"drop_{name}={number}" for number, name in enumerate(REASONS, start=100)]
     return (
-        "switch ports=1 lossy=2 naps=7 missed=3\n"
+        "switch ports=1 lossy=2 threads=2 naps=7 missed=3\n"
         "port name=vm1 kind=vhost path=/p attached=1 attachments=4 vlan=1 trunk=0 class=0 "
-        f"trust=nothing offloads=0 rate=0 state=runs lost=5 stall=1 fault={fault} "
+        f"trust=nothing offloads=0 rate=0 state=runs lost=5 thread=1 stall=1 fault={fault} "
         f"{' '.join(words)}\nok\n"
     )
 

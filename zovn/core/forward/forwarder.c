@@ -1,50 +1,25 @@
-/* Runs the switch in a thread of its own, and changes it between two steps. */
+/* Calls that the forwarding threads make between two steps. */
 #include "forward/forwarder.h"
 
-#include <errno.h>
-#include <string.h>
-#include <sys/prctl.h>
 #include <time.h>
 
 enum { DRAIN_TRIES = 100, DRAIN_PAUSE_NS = 1000000 };
 
-static void *forward(void *context) {
-    struct zovn_forwarder *forwarder = context;
-    prctl(PR_SET_TIMERSLACK, 1);
-    while (forwarder->running) {
-        bool moved = zovn_loop_step(&forwarder->loop);
-        bool served = zovn_mailbox_serve(&forwarder->mailbox);
-        if (!moved && !served)
-            zovn_loop_rest(&forwarder->loop);
-    }
-    return NULL;
-}
-
 const char *zovn_forwarder_start(struct zovn_forwarder *forwarder,
                                  const struct zovn_settings *settings) {
-    const char *problem = NULL;
-    *forwarder = (struct zovn_forwarder){.running = true};
-    forwarder->vswitch = zovn_switch_new(settings, &problem);
-    if (!forwarder->vswitch)
-        return problem;
-    if (!zovn_mailbox_init(&forwarder->mailbox) ||
-        !zovn_loop_open(&forwarder->loop, forwarder->vswitch, forwarder->mailbox.event))
-        return strerror(errno);
-    int error = pthread_create(&forwarder->thread, NULL, forward, forwarder);
-    return error ? strerror(error) : NULL;
-}
-
-static void end(void *context) {
-    struct zovn_forwarder *forwarder = context;
-    forwarder->running = false;
+    const char *problem = zovn_threads_start(&forwarder->threads, settings);
+    forwarder->vswitch = forwarder->threads.vswitch;
+    return problem;
 }
 
 void zovn_forwarder_stop(struct zovn_forwarder *forwarder) {
-    zovn_mailbox_send(&forwarder->mailbox, end, forwarder);
-    pthread_join(forwarder->thread, NULL);
-    zovn_switch_free(forwarder->vswitch);
-    zovn_mailbox_close(&forwarder->mailbox);
-    zovn_loop_close(&forwarder->loop);
+    zovn_threads_stop(&forwarder->threads);
+}
+
+/* The loop of the thread that has a port. */
+static struct zovn_loop *loop_of(struct zovn_forwarder *forwarder, int32_t place) {
+    int32_t part = zovn_switch_part(forwarder->vswitch, (uint32_t)place);
+    return &forwarder->threads.each[part].loop;
 }
 
 /* What a message asks for, with room for its answer. */
@@ -72,7 +47,8 @@ static void attach(void *context) {
     if (attaching->place < 0)
         return;
     fix_addresses(attaching);
-    zovn_loop_attach(&forwarder->loop, (uint32_t)attaching->place, attaching->attachment);
+    zovn_loop_attach(loop_of(forwarder, attaching->place), (uint32_t)attaching->place,
+                     attaching->attachment);
 }
 
 int32_t zovn_forwarder_attach(struct zovn_forwarder *forwarder,
@@ -80,7 +56,7 @@ int32_t zovn_forwarder_attach(struct zovn_forwarder *forwarder,
                               const struct zovn_port_options *options, const char **problem) {
     struct attaching attaching = {
         .forwarder = forwarder, .attachment = attachment, .options = options};
-    zovn_mailbox_send(&forwarder->mailbox, attach, &attaching);
+    zovn_mailbox_send(&forwarder->threads.mailbox, attach, &attaching);
     *problem = attaching.problem;
     return attaching.place;
 }
@@ -101,7 +77,7 @@ void zovn_forwarder_drain(struct zovn_forwarder *forwarder, int32_t place) {
     for (int i = 0; i < DRAIN_TRIES && !draining.drained; i++) {
         if (i)
             nanosleep(&(struct timespec){.tv_nsec = DRAIN_PAUSE_NS}, NULL);
-        zovn_mailbox_send(&forwarder->mailbox, drain, &draining);
+        zovn_mailbox_send(&forwarder->threads.mailbox, drain, &draining);
     }
 }
 
@@ -114,14 +90,14 @@ struct detaching {
 static void detach(void *context) {
     const struct detaching *detaching = context;
     struct zovn_forwarder *forwarder = detaching->forwarder;
-    zovn_loop_detach(&forwarder->loop, (uint32_t)detaching->place);
+    zovn_loop_detach(loop_of(forwarder, detaching->place), (uint32_t)detaching->place);
     zovn_switch_remove(forwarder->vswitch, (uint32_t)detaching->place, detaching->last);
 }
 
 void zovn_forwarder_detach(struct zovn_forwarder *forwarder, int32_t place,
                            struct zovn_counters *last) {
     struct detaching detaching = {.forwarder = forwarder, .place = place, .last = last};
-    zovn_mailbox_send(&forwarder->mailbox, detach, &detaching);
+    zovn_mailbox_send(&forwarder->threads.mailbox, detach, &detaching);
 }
 
 struct rewaking {
@@ -135,8 +111,8 @@ struct rewaking {
 
 static void rewake(void *context) {
     const struct rewaking *rewaking = context;
-    zovn_loop_rewake(&rewaking->forwarder->loop, (uint32_t)rewaking->place, rewaking->which,
-                     rewaking->file);
+    zovn_loop_rewake(loop_of(rewaking->forwarder, rewaking->place), (uint32_t)rewaking->place,
+                     rewaking->which, rewaking->file);
     rewaking->call(rewaking->context);
 }
 
@@ -148,12 +124,12 @@ void zovn_forwarder_rewake(struct zovn_forwarder *forwarder, int32_t place, uint
                                 .file = file,
                                 .call = call,
                                 .context = context};
-    zovn_mailbox_send(&forwarder->mailbox, rewake, &rewaking);
+    zovn_mailbox_send(&forwarder->threads.mailbox, rewake, &rewaking);
 }
 
 void zovn_forwarder_call(struct zovn_forwarder *forwarder, void (*call)(void *context),
                          void *context) {
-    zovn_mailbox_send(&forwarder->mailbox, call, context);
+    zovn_mailbox_send(&forwarder->threads.mailbox, call, context);
 }
 
 struct looking {
@@ -169,12 +145,13 @@ static void look(void *context) {
     zovn_switch_counters(vswitch, place, &looking->state->counters);
     looking->state->fault = zovn_switch_fault(vswitch, place);
     looking->state->stalled = zovn_switch_stalled(vswitch, place);
+    looking->state->thread = zovn_switch_part(vswitch, place);
 }
 
 void zovn_forwarder_look(struct zovn_forwarder *forwarder, int32_t place,
                          struct zovn_port_state *state) {
     struct looking looking = {.forwarder = forwarder, .place = place, .state = state};
-    zovn_mailbox_send(&forwarder->mailbox, look, &looking);
+    zovn_mailbox_send(&forwarder->threads.mailbox, look, &looking);
 }
 
 struct naps {
@@ -184,13 +161,16 @@ struct naps {
 
 static void count_naps(void *context) {
     struct naps *naps = context;
-    naps->naps = naps->forwarder->loop.nap.count;
-    naps->missed = naps->forwarder->loop.nap.missed;
+    const struct zovn_threads *threads = &naps->forwarder->threads;
+    for (uint32_t i = 0; i < threads->count; i++) {
+        naps->naps += threads->each[i].loop.nap.count;
+        naps->missed += threads->each[i].loop.nap.missed;
+    }
 }
 
 uint64_t zovn_forwarder_naps(struct zovn_forwarder *forwarder, uint64_t *missed) {
     struct naps naps = {.forwarder = forwarder};
-    zovn_mailbox_send(&forwarder->mailbox, count_naps, &naps);
+    zovn_mailbox_send(&forwarder->threads.mailbox, count_naps, &naps);
     *missed = naps.missed;
     return naps.naps;
 }

@@ -1,34 +1,29 @@
-/* The forwarding thread: steps the switch, sleeps while nothing moves, and serves its mailbox.
- *
- * It alone touches the switch and the rings. The functions here are for other threads; each has the
- * forwarding thread do its work between two steps. */
+/* The forwarding threads, as others see them: each function here has them do its work between two of
+ * their steps. */
 #ifndef ZOVN_FORWARD_FORWARDER_H
 #define ZOVN_FORWARD_FORWARDER_H
 
-#include "forward/loop.h"
-#include "forward/mailbox.h"
 #include "forward/options.h"
+#include "forward/threads.h"
 
 /* What is known of an attached port. */
 struct zovn_port_state {
     struct zovn_counters counters;
     enum zovn_fault fault;
     bool stalled;
+    int32_t thread; /* the number of the one that has it */
 };
 
 struct zovn_forwarder {
     struct zovn_switch *vswitch;
-    struct zovn_mailbox mailbox;
-    pthread_t thread;
-    bool running; /* this and the rest is the thread's alone */
-    struct zovn_loop loop;
+    struct zovn_threads threads;
 };
 
-/* Start the thread; return NULL, or what went wrong. */
+/* Start the threads; return NULL, or what went wrong. */
 const char *zovn_forwarder_start(struct zovn_forwarder *forwarder,
                                  const struct zovn_settings *settings);
 
-/* End the thread, and free the switch. */
+/* End the threads, and free the switch. */
 void zovn_forwarder_stop(struct zovn_forwarder *forwarder);
 
 /* Add a port; return its place, or -1 with the problem: the port is then still the caller's. */
@@ -54,7 +49,7 @@ void zovn_forwarder_call(struct zovn_forwarder *forwarder, void (*call)(void *co
 void zovn_forwarder_look(struct zovn_forwarder *forwarder, int32_t place,
                          struct zovn_port_state *state);
 
-/* Return how many times the thread slept, and in `missed` how many times its bound ended that. */
+/* Return how many times the threads slept, and in `missed` how many times the bound ended that. */
 uint64_t zovn_forwarder_naps(struct zovn_forwarder *forwarder, uint64_t *missed);
 
 #endif

@@ -1,4 +1,4 @@
-/* Steps the switch, and sleeps while nothing moves. */
+/* Steps a part of the switch, and sleeps while nothing moves. */
 #include "forward/loop.h"
 
 #include <stddef.h>
@@ -14,10 +14,15 @@ static uint64_t clock_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-bool zovn_loop_open(struct zovn_loop *loop, struct zovn_switch *vswitch, int event) {
-    *loop = (struct zovn_loop){.vswitch = vswitch, .read_ns = clock_ns()};
+bool zovn_loop_open(struct zovn_loop *loop, struct zovn_switch *vswitch, uint32_t part,
+                    struct zovn_wake *wakes) {
+    *loop =
+        (struct zovn_loop){.vswitch = vswitch, .part = part, .wakes = wakes, .read_ns = clock_ns()};
     loop->now_ns = loop->read_ns;
-    return zovn_nap_open(&loop->nap, event);
+    if (!zovn_nap_open(&loop->nap))
+        return false;
+    zovn_nap_watch(&loop->nap, wakes[part].event);
+    return true;
 }
 
 void zovn_loop_close(struct zovn_loop *loop) {
@@ -31,6 +36,7 @@ static void ask(const struct zovn_attachment *attached, bool notify) {
 
 static void ask_all(struct zovn_loop *loop, bool notify) {
     loop->asked = notify;
+    zovn_wake_ask(&loop->wakes[loop->part], notify);
     for (uint32_t i = 0; i < ZOVN_MOST_PORTS; i++)
         ask(&loop->attached[i], notify);
 }
@@ -50,7 +56,9 @@ bool zovn_loop_step(struct zovn_loop *loop) {
     uint64_t read_ns = clock_ns(), elapsed_ns = read_ns - loop->read_ns;
     loop->read_ns = read_ns;
     loop->now_ns += elapsed_ns < MOST_ELAPSED_NS ? elapsed_ns : MOST_ELAPSED_NS;
-    bool moved = zovn_switch_step(loop->vswitch, loop->now_ns) > 0;
+    uint32_t shown = 0;
+    bool moved = zovn_switch_step_part(loop->vswitch, loop->part, loop->now_ns, &shown) > 0;
+    zovn_wake_shown(loop->wakes, shown);
     if (moved)
         note_move(loop);
     loop->overslept = false;
@@ -59,7 +67,7 @@ bool zovn_loop_step(struct zovn_loop *loop) {
 
 /* Return whether a file ended the sleep. */
 static bool sleep_once(struct zovn_loop *loop) {
-    uint64_t due_ns = zovn_switch_due(loop->vswitch);
+    uint64_t due_ns = zovn_switch_due(loop->vswitch, loop->part);
     if (due_ns != UINT64_MAX)
         due_ns -= loop->now_ns;
     loop->nap_ns = zovn_rest_ns(loop->polled, loop->nap_ns, due_ns);

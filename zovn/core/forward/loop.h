@@ -1,8 +1,9 @@
-/* What the forwarding thread does again and again: a step of the switch, and a sleep while nothing moves. */
+/* What a forwarding thread does again and again: a step of its part, and a sleep while nothing moves. */
 #ifndef ZOVN_FORWARD_LOOP_H
 #define ZOVN_FORWARD_LOOP_H
 
 #include "forward/nap.h"
+#include "forward/wake.h"
 #include "switch/switch.h"
 
 enum { ZOVN_WAKES = 16 };
@@ -18,6 +19,8 @@ struct zovn_attachment {
 
 struct zovn_loop {
     struct zovn_switch *vswitch;
+    uint32_t part;
+    struct zovn_wake *wakes; /* of all parts */
     struct zovn_nap nap;
     uint64_t now_ns, read_ns;
     uint32_t idle; /* steps without a move */
@@ -28,19 +31,19 @@ struct zovn_loop {
     struct zovn_attachment attached[ZOVN_MOST_PORTS];
 };
 
-/* `event` ends a sleep as long as it is readable. Return false with errno; the switch stays the
- * caller's. */
-bool zovn_loop_open(struct zovn_loop *loop, struct zovn_switch *vswitch, int event);
+/* Return false with errno; switch and wakes stay the caller's. */
+bool zovn_loop_open(struct zovn_loop *loop, struct zovn_switch *vswitch, uint32_t part,
+                    struct zovn_wake *wakes);
 void zovn_loop_close(struct zovn_loop *loop);
 
-/* Step the switch; return whether something moved. */
+/* Step the part; return whether something moved. */
 bool zovn_loop_step(struct zovn_loop *loop);
 
 /* After a step that moved nothing, rest if that is so for a while. What came before the peers were
  * asked to notify is found by a step, so there must be one between two calls. */
 void zovn_loop_rest(struct zovn_loop *loop);
 
-/* A port was added to the switch at a place, or is about to be removed from there. */
+/* A port was added to the part at a place, or is about to be removed from there. */
 void zovn_loop_attach(struct zovn_loop *loop, uint32_t place,
                       const struct zovn_attachment *attachment);
 void zovn_loop_detach(struct zovn_loop *loop, uint32_t place);

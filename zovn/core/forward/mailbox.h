@@ -31,7 +31,12 @@ void zovn_mailbox_close(struct zovn_mailbox *mailbox);
  * in which this process runs ends the process: memory must not be unmapped while it may be in use. */
 void zovn_mailbox_send(struct zovn_mailbox *mailbox, void (*call)(void *context), void *context);
 
-/* The receiver's side: make the call that waits, if any; return whether there was one. */
+/* The receiver's side: return whether a call waits. */
+static inline bool zovn_mailbox_waits(const struct zovn_mailbox *mailbox) {
+    return atomic_load_explicit(&mailbox->message, memory_order_acquire);
+}
+
+/* Make the call that waits, if any; return whether there was one. */
 bool zovn_mailbox_serve(struct zovn_mailbox *mailbox);
 
 #endif

@@ -10,14 +10,18 @@
 
 enum { MOST_EVENTS = 16, SECOND_NS = 1000000000 };
 
-bool zovn_nap_open(struct zovn_nap *nap, int event) {
-    struct epoll_event readable = {.events = EPOLLIN, .data.fd = -1}; /* its owner reads it */
+bool zovn_nap_open(struct zovn_nap *nap) {
     *nap = (struct zovn_nap){.epoll = epoll_create1(EPOLL_CLOEXEC)};
-    return nap->epoll >= 0 && epoll_ctl(nap->epoll, EPOLL_CTL_ADD, event, &readable) == 0;
+    return nap->epoll >= 0;
 }
 
 void zovn_nap_close(struct zovn_nap *nap) {
     close(nap->epoll);
+}
+
+bool zovn_nap_hold(struct zovn_nap *nap, int event) {
+    struct epoll_event readable = {.events = EPOLLIN, .data.fd = -1}; /* its owner reads it */
+    return epoll_ctl(nap->epoll, EPOLL_CTL_ADD, event, &readable) == 0;
 }
 
 /* Each write to an eventfd is an edge, whatever its counter is. */

@@ -11,9 +11,12 @@ struct zovn_nap {
     uint64_t missed; /* those that ended by their bound, although a peer had done something */
 };
 
-/* `event` ends a sleep as long as it is readable. Return false with errno. */
-bool zovn_nap_open(struct zovn_nap *nap, int event);
+/* Return false with errno. */
+bool zovn_nap_open(struct zovn_nap *nap);
 void zovn_nap_close(struct zovn_nap *nap);
+
+/* An eventfd ends a sleep as long as it is readable. Return false with errno. */
+bool zovn_nap_hold(struct zovn_nap *nap, int event);
 
 /* A file ends a sleep each time it is written to; -1: none. It is emptied then,
  * without waiting. A file that cannot be watched ends none. */

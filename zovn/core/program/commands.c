@@ -40,8 +40,9 @@ static bool status(struct zovn_ports *ports, char *line, FILE *answer,
     uint64_t missed;
     uint64_t naps = zovn_forwarder_naps(ports->forwarder, &missed);
     fprintf(answer,
-            "switch ports=%" PRIu32 " lossy=%" PRIu32 " naps=%" PRIu64 " missed=%" PRIu64 "\n",
-            ports->count, ports->lossy, naps, missed);
+            "switch ports=%" PRIu32 " lossy=%" PRIu32 " threads=%" PRIu32 " naps=%" PRIu64
+            " missed=%" PRIu64 "\n",
+            ports->count, ports->lossy, ports->forwarder->threads.count, naps, missed);
     (void)line;
     (void)problem;
     zovn_ports_write(ports, true, answer);

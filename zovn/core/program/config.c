@@ -48,6 +48,13 @@ static bool read_parked(struct zovn_config *config, char *line) {
     return good;
 }
 
+static bool read_threads(struct zovn_config *config, char *line) {
+    uint64_t number = 0;
+    bool good = read_one(line, UINT32_MAX, &number);
+    config->settings.threads = (uint32_t)number;
+    return good;
+}
+
 /* class NUMBER LIMIT MARK WEIGHT */
 static bool read_class(struct zovn_config *config, char *line) {
     static const uint64_t MOST[] = {ZOVN_CLASSES - 1, UINT64_MAX, UINT64_MAX, UINT32_MAX};
@@ -93,7 +100,7 @@ static const struct {
     {"control", read_control}, {"control_group", read_group}, {"stall_ns", read_stall},
     {"age_ns", read_age},      {"addresses", read_addresses}, {"parked", read_parked},
     {"class", read_class},     {"priority", read_priority},   {"dscp", read_dscp},
-    {"port", read_port},
+    {"port", read_port},       {"threads", read_threads},
 };
 
 static bool read_line(struct zovn_config *config, char *line, struct zovn_problem *problem) {

@@ -118,7 +118,7 @@ static bool hear(struct zovn_control *control, struct zovn_client *client) {
     return answer_lines(control, client);
 }
 
-/* The forwarding thread has to answer: that this one works does not move a frame. */
+/* All forwarding threads have to answer: that this one works does not move a frame. */
 static void feed_watchdog(struct zovn_control *control) {
     uint64_t missed;
     zovn_forwarder_naps(control->ports->forwarder, &missed);

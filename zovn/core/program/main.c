@@ -1,4 +1,4 @@
-/* The switch as a program: one thread for control, one that forwards.
+/* The switch as a program: one thread for control, and those that forward.
  *
  * zovn-switch CONFIGURATION. Exit codes: 0 ended on request, 1 failed, 2 wrong usage or
  * configuration.
@@ -99,7 +99,7 @@ static int run(struct zovn_config *config) {
         return FAILED;
     const char *problem = zovn_forwarder_start(&forwarder, &config->settings);
     if (problem) {
-        zovn_say("the forwarding thread does not start: %s", problem);
+        zovn_say("the forwarding threads do not start: %s", problem);
         return FAILED;
     }
     int code = serve(config, &forwarder, signals);

@@ -76,6 +76,8 @@ static const char *fault_name(enum zovn_fault fault) {
 
 void zovn_report_state(const struct zovn_line_state *state, FILE *to) {
     const struct zovn_counters *counters = &state->port.counters;
+    if (state->attached)
+        fprintf(to, " thread=%d", state->port.thread);
     fprintf(to, " stall=%d fault=%s", state->port.stalled, fault_name(state->port.fault));
     for (uint32_t i = 0; i < sizeof FIELDS / sizeof FIELDS[0]; i++)
         fprintf(to, " %s=%" PRIu64, FIELDS[i].name,

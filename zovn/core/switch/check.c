@@ -58,6 +58,14 @@ static const char *check_class(const struct zovn_switch *vswitch, uint32_t desti
     return bytes != queues->bytes ? "a class does not have as many bytes as its queues" : NULL;
 }
 
+static bool is_settled(const struct zovn_switch *vswitch, const struct zovn_member *member) {
+    bool settled = true;
+    for (uint32_t i = 0; member->passed && i < vswitch->settings.threads; i++)
+        settled &= member->passed[i].taken == member->passed[i].put &&
+                   member->ends[i].taken == member->ends[i].put;
+    return settled;
+}
+
 static const char *check_source(const struct zovn_switch *vswitch, uint32_t port,
                                 const struct found *found) {
     const struct zovn_member *member = vswitch->members[port];
@@ -66,6 +74,8 @@ static const char *check_source(const struct zovn_switch *vswitch, uint32_t port
         references += zovn_set_size(&member->parked[i].waits);
         frames += zovn_set_any(&member->parked[i].waits);
     }
+    if (!is_settled(vswitch, member))
+        return "a reference is on its way, or its end";
     if (!counts_hold(&member->counters))
         return "in + copies is not delivered + held + parked + drops";
     if (found->held != member->counters.held)

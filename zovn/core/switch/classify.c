@@ -3,6 +3,7 @@
 
 #include "switch/flood.h"
 #include "switch/outcome.h"
+#include "switch/passing.h"
 
 /* From here on the frame is counted. */
 static void accept(struct zovn_member *source, uint16_t head) {
@@ -15,38 +16,31 @@ static void accept(struct zovn_member *source, uint16_t head) {
 static void learn(struct zovn_switch *vswitch, uint32_t port, const struct zovn_facts *facts) {
     struct zovn_member *member = vswitch->members[port];
     struct zovn_addresses *addresses = &vswitch->addresses;
-    uint64_t key = zovn_address_key(facts->vlan, facts->header + 6), now_ns = vswitch->now_ns;
-    if (zovn_recalls(addresses, &member->learned, key, now_ns))
+    uint64_t key = zovn_address_key(facts->vlan, facts->header + 6);
+    if (zovn_recalls(addresses, &member->learned, key))
         return;
-    enum zovn_learned learned = zovn_addresses_learn(addresses, key, port, now_ns);
+    enum zovn_learned learned =
+        zovn_addresses_learn(addresses, key, port, member->clock_ns, &member->learned);
     member->counters.moves += learned == ZOVN_MOVED;
     member->counters.not_learned += learned == ZOVN_NOT_LEARNED;
-    if (learned != ZOVN_NOT_LEARNED)
-        member->learned = zovn_recall_of(addresses, key, port, now_ns);
 }
 
 static enum zovn_reason queue_one(struct zovn_switch *vswitch, uint32_t source, uint16_t head,
                                   uint32_t destination) {
-    const struct zovn_facts *facts = &vswitch->members[source]->slots[head].facts;
-    enum zovn_reason reason = zovn_refusal(vswitch, destination, facts);
-    if (reason == ZOVN_REASONS)
-        zovn_queue_push(vswitch, &(struct zovn_place){destination, source, facts->class}, head);
-    return reason;
+    uint8_t class = vswitch->members[source]->slots[head].facts.class;
+    return zovn_send(vswitch, &(struct zovn_place){destination, source, class}, head);
 }
 
 /* Return the port behind which a frame's address is known, or -1: it then goes to all of its VLAN. */
-static int32_t known_port(const struct zovn_switch *vswitch, struct zovn_recall *found,
+static int32_t known_port(struct zovn_switch *vswitch, struct zovn_member *member,
                           const struct zovn_facts *facts) {
     if (facts->header[0] & 1)
         return -1;
-    const struct zovn_addresses *addresses = &vswitch->addresses;
-    uint64_t key = zovn_address_key(facts->vlan, facts->header), now_ns = vswitch->now_ns;
-    if (zovn_recalls(addresses, found, key, now_ns))
-        return (int32_t)found->port;
-    int32_t port = zovn_addresses_find(addresses, key, now_ns);
-    if (port >= 0)
-        *found = zovn_recall_of(addresses, key, (uint32_t)port, now_ns);
-    return port;
+    uint64_t key = zovn_address_key(facts->vlan, facts->header);
+    if (!zovn_recalls(&vswitch->addresses, &member->found, key) &&
+        !zovn_addresses_find(&vswitch->addresses, key, member->clock_ns, &member->found))
+        return -1;
+    return (int32_t)member->found.port;
 }
 
 static void send_known(struct zovn_switch *vswitch, uint32_t source, uint16_t head,
@@ -59,7 +53,7 @@ static void send_known(struct zovn_switch *vswitch, uint32_t source, uint16_t he
     if (zovn_is_target(vswitch, source, destination, facts->vlan))
         reason = queue_one(vswitch, source, head, destination);
     if (reason != ZOVN_REASONS)
-        zovn_dropped(member, head, reason);
+        zovn_end(member, head, reason);
 }
 
 /* Return false for a frame that must stay where it is. */
@@ -78,7 +72,7 @@ static bool send_all(struct zovn_switch *vswitch, uint32_t source, uint16_t head
     else if (zovn_set_any(&targets))
         reason = queue_one(vswitch, source, head, zovn_set_first(&targets));
     if (reason != ZOVN_REASONS)
-        zovn_dropped(member, head, reason);
+        zovn_end(member, head, reason);
     return true;
 }
 
@@ -86,7 +80,7 @@ static bool send_all(struct zovn_switch *vswitch, uint32_t source, uint16_t head
 static bool forward(struct zovn_switch *vswitch, uint32_t source, uint16_t head,
                     const struct zovn_frame *frame) {
     struct zovn_member *member = vswitch->members[source];
-    int32_t known = known_port(vswitch, &member->found, &member->slots[head].facts);
+    int32_t known = known_port(vswitch, member, &member->slots[head].facts);
     if (known < 0)
         return send_all(vswitch, source, head, frame);
     send_known(vswitch, source, head, (uint32_t)known);
@@ -116,12 +110,20 @@ static bool classify(struct zovn_switch *vswitch, uint32_t source, uint16_t head
     if (reason == ZOVN_REASONS)
         return forward(vswitch, source, head, &frame);
     accept(member, head);
-    zovn_dropped(member, head, reason);
+    zovn_end(member, head, reason);
     return true;
+}
+
+static void set_clock(struct zovn_member *member, uint64_t clock_ns) {
+    if (member->clock_ns == clock_ns)
+        return;
+    member->clock_ns = clock_ns;
+    member->learned.key = member->found.key = 0;
 }
 
 uint32_t zovn_classify(struct zovn_switch *vswitch, uint32_t source) {
     struct zovn_member *member = vswitch->members[source];
+    set_clock(member, vswitch->parts[member->part].clock_ns);
     if (member->heads_at == member->heads_end) {
         if (member->draining)
             return 0;

@@ -1,10 +1,9 @@
 /* Floods, and which ports may have a frame at all. */
 #include "switch/flood.h"
 
-#include "switch/offload.h"
 #include "switch/outcome.h"
 #include "switch/parking.h"
-#include "switch/queues.h"
+#include "switch/passing.h"
 
 bool zovn_is_target(const struct zovn_switch *vswitch, uint32_t source, uint32_t port,
                     uint16_t vlan) {
@@ -20,34 +19,27 @@ struct zovn_set zovn_targets(const struct zovn_switch *vswitch, uint32_t source,
     return targets;
 }
 
-enum zovn_reason zovn_refusal(const struct zovn_switch *vswitch, uint32_t destination,
-                              const struct zovn_facts *facts) {
-    const struct zovn_member *member = vswitch->members[destination];
-    uint64_t limit = vswitch->settings.classes[facts->class].limit_bytes;
-    if (facts->offload.flags && !zovn_offload_fits(facts, member->port->takes))
-        return ZOVN_OFFLOAD;
-    if (member->lanes[zovn_lane_of(member, facts->class)].stalled)
-        return ZOVN_STALLED;
-    bool full = limit && member->queues[facts->class].bytes + facts->length > limit;
-    return full ? ZOVN_CONGESTION : ZOVN_REASONS;
-}
-
-static bool waits_for_long(const struct zovn_switch *vswitch, uint64_t since_ns) {
-    return vswitch->now_ns - since_ns >= vswitch->settings.stall_ns;
+static bool waits_for_long(const struct zovn_switch *vswitch, uint32_t source, uint64_t since_ns) {
+    return zovn_now(vswitch, source) - since_ns >= vswitch->settings.stall_ns;
 }
 
 /* Drop the frame that is parked for longest, if that is too long. A destination that takes a frame now
  * and then is not stalled, but must not hold up all that this source sends. */
 static bool make_room(struct zovn_switch *vswitch, uint32_t source) {
     struct zovn_member *member = vswitch->members[source];
-    if (!waits_for_long(vswitch, member->oldest_ns))
+    if (!waits_for_long(vswitch, source, member->oldest_ns))
         return false;
     uint32_t oldest = zovn_parking_oldest(member, vswitch->settings.parked);
     member->oldest_ns = zovn_parking_of(member, oldest)->since_ns;
-    if (!waits_for_long(vswitch, member->oldest_ns))
+    if (!waits_for_long(vswitch, source, member->oldest_ns) || !zovn_alone(vswitch, source))
         return false;
     zovn_drop_parked(vswitch, source, oldest, ZOVN_STALLED);
     return true;
+}
+
+void zovn_make_room(struct zovn_switch *vswitch, uint32_t source) {
+    if (vswitch->members[source]->parked_count == vswitch->settings.parked)
+        make_room(vswitch, source);
 }
 
 bool zovn_may_flood(struct zovn_switch *vswitch, uint32_t source, uint16_t head) {
@@ -61,15 +53,14 @@ static void queue_copy(struct zovn_switch *vswitch, uint32_t source, uint32_t de
                        uint32_t reference) {
     struct zovn_member *member = vswitch->members[source];
     struct zovn_parked *parked = zovn_parking_of(member, reference);
-    enum zovn_reason reason = zovn_refusal(vswitch, destination, &parked->facts);
+    const struct zovn_place at = {destination, source, parked->facts.class};
+    enum zovn_reason reason = zovn_send(vswitch, &at, reference + destination);
     if (reason != ZOVN_REASONS) {
         member->counters.drops[reason]++;
         return;
     }
     zovn_set_add(&parked->waits, destination);
     member->counters.parked++;
-    struct zovn_place at = {destination, source, parked->facts.class};
-    zovn_queue_push(vswitch, &at, reference + destination);
 }
 
 /* The sender gets its frame back. One that no destination accepts has no reference: it leaves here. */
@@ -77,7 +68,7 @@ static void queue_copies(struct zovn_switch *vswitch, uint32_t source, uint32_t 
                          struct zovn_set left) {
     struct zovn_member *member = vswitch->members[source];
     struct zovn_parked *parked = zovn_parking_of(member, reference);
-    parked->since_ns = vswitch->now_ns;
+    parked->since_ns = zovn_now(vswitch, source);
     while (zovn_set_any(&left)) {
         uint32_t destination = zovn_set_first(&left);
         zovn_set_remove(&left, destination);

@@ -11,13 +11,12 @@ bool zovn_is_target(const struct zovn_switch *vswitch, uint32_t source, uint32_t
 /* Return all such ports. */
 struct zovn_set zovn_targets(const struct zovn_switch *vswitch, uint32_t source, uint16_t vlan);
 
-/* Return why a frame may not wait for a destination, or ZOVN_REASONS. */
-enum zovn_reason zovn_refusal(const struct zovn_switch *vswitch, uint32_t destination,
-                              const struct zovn_facts *facts);
-
 /* Return whether a frame of this class can be flooded now. A lossy one can always: it is dropped
  * if there is no parking. For a lossless one, what was parked for `stall_ns` makes room. */
 bool zovn_may_flood(struct zovn_switch *vswitch, uint32_t source, uint16_t head);
+
+/* Where that waited until no thread is in a step: make room, if parking is still full. */
+void zovn_make_room(struct zovn_switch *vswitch, uint32_t source);
 
 /* Flood a frame that was accepted. Return why its last copy was dropped in its sender's ring, or
  * ZOVN_REASONS if none was, and the sender has the frame back. */

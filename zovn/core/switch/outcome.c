@@ -14,20 +14,30 @@ static void give_back(struct zovn_member *source, uint32_t reference) {
     source->port->calls->complete(source->port, (uint16_t)reference);
 }
 
-void zovn_delivered(struct zovn_member *source, uint32_t reference) {
-    source->counters.delivered++;
+void zovn_end(struct zovn_member *source, uint32_t reference, enum zovn_reason reason) {
+    if (reason == ZOVN_REASONS)
+        source->counters.delivered++;
+    else
+        source->counters.drops[reason]++;
     give_back(source, reference);
 }
 
-void zovn_dropped(struct zovn_member *source, uint32_t reference, enum zovn_reason reason) {
-    source->counters.drops[reason]++;
-    give_back(source, reference);
+void zovn_ended(struct zovn_switch *vswitch, const struct zovn_place *at, uint32_t reference,
+                enum zovn_reason reason) {
+    struct zovn_member *source = vswitch->members[at->source];
+    uint32_t part = vswitch->members[at->destination]->part;
+    if (source->part == part || vswitch->alone)
+        zovn_end(source, reference, reason);
+    else
+        zovn_channel_put(
+            &source->ends[part],
+            (struct zovn_passed){reference, (uint8_t)at->destination, (uint8_t)reason});
 }
 
 static void drop_queue(struct zovn_switch *vswitch, const struct zovn_place *at,
                        enum zovn_reason reason) {
     while (vswitch->members[at->destination]->queues[at->class].from[at->source].count)
-        zovn_dropped(vswitch->members[at->source], zovn_queue_pop(vswitch, at), reason);
+        zovn_ended(vswitch, at, zovn_queue_pop(vswitch, at), reason);
 }
 
 void zovn_drop_to(struct zovn_switch *vswitch, uint32_t destination, uint32_t classes,
@@ -42,7 +52,7 @@ static void drop_until(struct zovn_switch *vswitch, const struct zovn_place *at,
     uint32_t reference;
     do {
         reference = zovn_queue_pop(vswitch, at);
-        zovn_dropped(vswitch->members[at->source], reference, reason);
+        zovn_ended(vswitch, at, reference, reason);
     } while (reference != last);
 }
 

@@ -4,11 +4,13 @@
 
 #include "switch/queues.h"
 
-/* Count a reference of a source as delivered, and give its memory back. */
-void zovn_delivered(struct zovn_member *source, uint32_t reference);
+/* Count a reference of a source as dropped, or with ZOVN_REASONS as delivered, and give its memory
+ * back. */
+void zovn_end(struct zovn_member *source, uint32_t reference, enum zovn_reason reason);
 
-/* Count it as dropped, and give its memory back. */
-void zovn_dropped(struct zovn_member *source, uint32_t reference, enum zovn_reason reason);
+/* The same of one that has left its destination's queue: the thread that has the source counts it. */
+void zovn_ended(struct zovn_switch *vswitch, const struct zovn_place *at, uint32_t reference,
+                enum zovn_reason reason);
 
 /* Drop all that waits for a destination. */
 void zovn_drop_to(struct zovn_switch *vswitch, uint32_t destination, uint32_t classes,

@@ -61,7 +61,7 @@ static enum zovn_put_result put(struct zovn_switch *vswitch, const struct zovn_p
     if (result == ZOVN_PUT_DONE) {
         member->counters.out++;
         member->counters.out_bytes += length;
-        zovn_pace_sent(&member->pace, vswitch->now_ns, length);
+        zovn_pace_sent(&member->pace, zovn_now(vswitch, at->destination), length);
         member->counters.marked += marked;
         member->counters.finished += facts == &finished.facts;
     }
@@ -69,6 +69,8 @@ static enum zovn_put_result put(struct zovn_switch *vswitch, const struct zovn_p
 }
 
 static enum zovn_reason reason_of(enum zovn_put_result result) {
+    if (result == ZOVN_PUT_DONE)
+        return ZOVN_REASONS;
     if (result == ZOVN_PUT_NO_LOCATION)
         return ZOVN_NO_LOCATION;
     return result == ZOVN_PUT_REFUSED ? ZOVN_REFUSED : ZOVN_TOO_LONG;
@@ -90,10 +92,7 @@ static bool move(struct zovn_switch *vswitch, const struct zovn_place *at) {
     if (result == ZOVN_PUT_DONE && facts->offload.kind && zovn_queue_advance(vswitch, at))
         return true;
     zovn_queue_pop(vswitch, at);
-    if (result == ZOVN_PUT_DONE)
-        zovn_delivered(source, reference);
-    else
-        zovn_dropped(source, reference, whole ? reason_of(result) : ZOVN_MALFORMED);
+    zovn_ended(vswitch, at, reference, whole ? reason_of(result) : ZOVN_MALFORMED);
     return true;
 }
 
@@ -163,7 +162,8 @@ static uint32_t close_lanes(const struct zovn_member *member, uint32_t lane, uin
 uint32_t zovn_serve(struct zovn_switch *vswitch, uint32_t destination) {
     struct zovn_member *member = vswitch->members[destination];
     uint32_t moved = 0, open = ~0u, served = 0, full = 0; /* classes; lanes */
-    while (member->classes & open && moved < MOST_MOVED && may_send(member, vswitch->now_ns)) {
+    uint64_t now_ns = zovn_now(vswitch, destination);
+    while (member->classes & open && moved < MOST_MOVED && may_send(member, now_ns)) {
         struct zovn_place at;
         uint64_t out = member->counters.out;
         zovn_queue_turn(vswitch, destination, member->classes & open, &at);
@@ -176,7 +176,7 @@ uint32_t zovn_serve(struct zovn_switch *vswitch, uint32_t destination) {
         }
     }
     member->took = served;
-    note(member, served, full | closed_lanes(member), vswitch->now_ns);
+    note(member, served, full | closed_lanes(member), now_ns);
     return moved;
 }
 
@@ -188,7 +188,7 @@ static bool goes_on(const struct zovn_member *member, uint32_t lane) {
 static void watch(struct zovn_switch *vswitch, uint32_t destination, uint32_t number) {
     struct zovn_member *member = vswitch->members[destination];
     struct zovn_lane *lane = &member->lanes[number];
-    uint64_t now_ns = vswitch->now_ns;
+    uint64_t now_ns = zovn_now(vswitch, destination);
     if (lane->stalled) {
         block(member, lane, now_ns);
         lane->stalled = !goes_on(member, number);

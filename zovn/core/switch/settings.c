@@ -14,6 +14,7 @@ void zovn_settings_default(struct zovn_settings *settings) {
         .age_ns = 300000000000,
         .addresses = 64,
         .parked = 16,
+        .threads = 1,
     };
     for (uint32_t i = 0; i < ZOVN_CLASSES; i++)
         settings->classes[i].weight = 1;
@@ -37,6 +38,8 @@ const char *zovn_settings_problem(const struct zovn_settings *settings) {
         return "addresses: 1 to 65536 for each port";
     if (!settings->parked || settings->parked > MOST_PARKED)
         return "parked: 1 to 4096 frames for each port";
+    if (!settings->threads || settings->threads > ZOVN_MOST_THREADS)
+        return "threads: 1 to 8";
     if (!settings->stall_ns || !settings->age_ns)
         return "stall, age: must be above 0";
     return class_problem(settings);

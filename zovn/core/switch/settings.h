@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { ZOVN_MOST_PORTS = 72, ZOVN_CLASSES = 8, ZOVN_MOST_VLAN = 4094 };
+enum { ZOVN_MOST_PORTS = 72, ZOVN_CLASSES = 8, ZOVN_MOST_VLAN = 4094, ZOVN_MOST_THREADS = 8 };
 
 struct zovn_class_settings {
     uint64_t limit_bytes; /* 0: lossless; else a destination's frames above it are dropped */
@@ -22,6 +22,7 @@ struct zovn_settings {
     uint64_t seed;       /* random, so that no guest can choose addresses that collide */
     uint32_t addresses;  /* learned and static ones of each port, at most */
     uint32_t parked;     /* flooded frames of each port, at most */
+    uint32_t threads;    /* that step it; each has some of the ports */
 };
 
 enum zovn_trust { ZOVN_TRUST_NOTHING, ZOVN_TRUST_PRIORITY, ZOVN_TRUST_DSCP };
@@ -36,7 +37,7 @@ struct zovn_port_settings {
 };
 
 /* Lossless, weights of 1, one class by its port, stall 1 s, ageing 300 s, 64 addresses and 16 parked
- * frames. */
+ * frames, one thread. */
 __attribute__((visibility("default"))) void zovn_settings_default(struct zovn_settings *settings);
 
 /* Return what is wrong with settings, or NULL. */

@@ -2,11 +2,19 @@
  *
  * A queue has the frames of one source and class to one destination, as references: a reference
  * is a head of the source's ring, or one copy of a frame that the source floods, which is parked.
- * The links of a queue are in the source's slots and parking, so queues need no memory. */
+ * The links of a queue are in the source's slots and parking, so queues need no memory.
+ *
+ * Each thread that steps the switch has a part of the ports. It alone changes what these are as
+ * sources and as destinations, but for the links, which belong to a reference's destination while it
+ * waits there. A reference goes to a destination of another part by a channel, and its end comes back by
+ * another one. What is rare, and touches several parts, waits until no thread is in a step. */
 #ifndef ZOVN_SWITCH_STATE_H
 #define ZOVN_SWITCH_STATE_H
 
+#include <stdatomic.h>
+
 #include "switch/addresses.h"
+#include "switch/channel.h"
 #include "switch/facts.h"
 #include "switch/pace.h"
 #include "switch/set.h"
@@ -16,7 +24,7 @@ enum { ZOVN_BATCH = 64, ZOVN_QUANTUM = 3028 }; /* new heads of a port in a step;
 
 /* A frame in its sender's ring. */
 struct zovn_slot {
-    struct zovn_facts facts;
+    _Alignas(ZOVN_LINE) struct zovn_facts facts;
     struct zovn_segment whole; /* where it lies, if that is one place; else without bytes */
     uint32_t next;
     bool held;
@@ -53,19 +61,24 @@ struct zovn_lane {
 };
 
 struct zovn_member {
+    /* what other threads read, too: it changes while none is in a step */
     struct zovn_port *port;
-    struct zovn_port_settings settings;
-    struct zovn_counters counters;
-    bool running;
-    bool draining; /* no new heads are peeked */
-    /* as a source */
     struct zovn_slot *slots;
     struct zovn_parked *parked;
+    struct zovn_channel *passed, *ends; /* to each part, and from it; NULL: there is one part */
+    uint32_t part; /* whose thread has it */
+    bool running;
+    struct zovn_port_settings settings;
+    _Alignas(ZOVN_LINE) struct zovn_counters counters; /* from here on its thread's alone */
+    bool draining; /* no new heads are peeked */
+    bool waits_alone; /* for a moment in which no thread is in a step */
+    /* as a source */
     uint32_t parked_count; /* frames, not copies */
     uint64_t oldest_ns; /* while parking is full, no parked frame is older */
     uint16_t heads[ZOVN_BATCH]; /* peeked; from `heads_at` on not classified yet */
     uint32_t heads_at, heads_end;
     struct zovn_recall learned, found; /* of its last frame: sender, and destination */
+    uint64_t clock_ns; /* of addresses, when they were recalled last */
     /* as a destination */
     struct zovn_class_queues queues[ZOVN_CLASSES];
     uint32_t classes; /* those with frames, as bits */
@@ -84,6 +97,16 @@ static inline uint32_t zovn_lane_of(const struct zovn_member *member, uint32_t c
     return member->port->class_room ? class : 0;
 }
 
+/* What one thread has besides its ports. */
+struct zovn_part {
+    _Alignas(ZOVN_LINE) uint64_t now_ns; /* of its last step */
+    uint64_t clock_ns; /* of addresses, for this step */
+    uint64_t random; /* never 0 */
+    uint32_t shown; /* the parts that this step has shown something, as bits */
+    bool backwards; /* from the last one on */
+    uint8_t order[ZOVN_MOST_PORTS]; /* in which members are classified; up to `end` all of them */
+};
+
 struct zovn_switch {
     struct zovn_settings settings;
     struct zovn_addresses addresses;
@@ -91,10 +114,15 @@ struct zovn_switch {
     uint32_t end; /* of the members; there may be gaps */
     uint32_t strict; /* classes without a weight, as bits */
     bool lossy; /* any class is */
-    uint8_t order[ZOVN_MOST_PORTS]; /* in which members are classified; up to `end` all of them */
-    bool backwards; /* from the last one on */
-    uint64_t random; /* never 0 */
-    uint64_t now_ns;
+    bool alone; /* no thread is in a step */
+    struct zovn_part parts[ZOVN_MOST_THREADS];
+    _Alignas(ZOVN_LINE) _Atomic uint64_t clock_ns; /* the first part's: addresses age by it */
+    atomic_bool wants_alone; /* some member does */
 };
+
+/* Return the clock of the thread that has a port. */
+static inline uint64_t zovn_now(const struct zovn_switch *vswitch, uint32_t port) {
+    return vswitch->parts[vswitch->members[port]->part].now_ns;
+}
 
 #endif

@@ -5,32 +5,50 @@
 
 #include "switch/classify.h"
 #include "switch/outcome.h"
+#include "switch/passing.h"
 #include "switch/serve.h"
 
 void zovn_stop(struct zovn_switch *vswitch, uint32_t port, enum zovn_reason reason) {
     struct zovn_member *member = vswitch->members[port];
+    zovn_take_all(vswitch);
     member->running = false;
     zovn_drop_from(vswitch, port, reason);
     zovn_drop_to(vswitch, port, ~0u, reason);
+    zovn_take_all(vswitch);
     zovn_addresses_forget(&vswitch->addresses, port);
     memset(member->lanes, 0, sizeof member->lanes);
 }
 
-void zovn_publish(struct zovn_switch *vswitch) {
+static bool is_in(const struct zovn_member *member, uint32_t parts) {
+    return member && parts >> member->part & 1;
+}
+
+static void show(struct zovn_switch *vswitch, uint32_t parts) {
     for (uint32_t i = 0; i < vswitch->end; i++)
-        if (vswitch->members[i] && vswitch->members[i]->port->show)
+        if (is_in(vswitch->members[i], parts) && vswitch->members[i]->port->show)
             vswitch->members[i]->port->show(vswitch->members[i]->port);
+}
+
+static void give_back(struct zovn_switch *vswitch, uint32_t parts) {
     for (uint32_t i = 0; i < vswitch->end; i++)
-        if (vswitch->members[i])
+        if (is_in(vswitch->members[i], parts))
             vswitch->members[i]->port->calls->publish(vswitch->members[i]->port);
 }
 
-static bool runs(const struct zovn_switch *vswitch, uint32_t port) {
-    return vswitch->members[port] && vswitch->members[port]->running;
+void zovn_publish_all(struct zovn_switch *vswitch) {
+    show(vswitch, ~0u);
+    give_back(vswitch, ~0u);
+}
+
+/* A port that waits to be stopped does nothing meanwhile. */
+static bool runs(const struct zovn_switch *vswitch, uint32_t port, uint32_t part) {
+    const struct zovn_member *member = vswitch->members[port];
+    return is_in(member, 1u << part) && member->running &&
+           !(member->waits_alone && member->port->fault);
 }
 
 static void stop_if_faulty(struct zovn_switch *vswitch, uint32_t port) {
-    if (vswitch->members[port]->port->fault)
+    if (vswitch->members[port]->port->fault && zovn_alone(vswitch, port))
         zovn_stop(vswitch, port, ZOVN_STOPPED);
 }
 
@@ -42,43 +60,53 @@ static uint32_t draw(uint64_t *state, uint32_t below) {
     return (uint32_t)((*state * UINT64_C(0x2545f4914f6cdd1d) >> 32) * below >> 32);
 }
 
-static void shuffle(struct zovn_switch *vswitch) {
-    for (uint32_t i = vswitch->end; i > 1; i--) {
-        uint32_t other = draw(&vswitch->random, i);
-        uint8_t port = vswitch->order[i - 1];
-        vswitch->order[i - 1] = vswitch->order[other];
-        vswitch->order[other] = port;
+static void shuffle(struct zovn_part *part, uint32_t end) {
+    for (uint32_t i = end; i > 1; i--) {
+        uint32_t other = draw(&part->random, i);
+        uint8_t port = part->order[i - 1];
+        part->order[i - 1] = part->order[other];
+        part->order[other] = port;
     }
 }
 
 /* In a lossy class the first port may take all the room that there is. A random order gives all the
  * same chance, whichever others send and whenever there is room; it is used backwards as well, so
  * that chances even out soon. */
-static void set_order(struct zovn_switch *vswitch) {
+static void set_order(const struct zovn_switch *vswitch, struct zovn_part *part) {
     if (!vswitch->lossy)
         return;
-    vswitch->backwards = !vswitch->backwards;
-    if (!vswitch->backwards)
-        shuffle(vswitch);
+    part->backwards = !part->backwards;
+    if (!part->backwards)
+        shuffle(part, vswitch->end);
 }
 
-static uint32_t classify_all(struct zovn_switch *vswitch) {
+static uint32_t classify(struct zovn_switch *vswitch, uint32_t port) {
+    uint32_t moved = zovn_take_ends(vswitch, port);
+    moved += zovn_classify(vswitch, port);
+    zovn_show_passed(vswitch, port);
+    stop_if_faulty(vswitch, port);
+    return moved;
+}
+
+/* Ports of other parts are classified there: what they pass comes in their turn. */
+static uint32_t classify_all(struct zovn_switch *vswitch, uint32_t number) {
+    struct zovn_part *part = &vswitch->parts[number];
     uint32_t moved = 0, end = vswitch->end;
-    set_order(vswitch);
+    set_order(vswitch, part);
     for (uint32_t i = 0; i < end; i++) {
-        uint32_t port = vswitch->order[vswitch->backwards ? end - 1 - i : i];
-        if (!runs(vswitch, port))
-            continue;
-        moved += zovn_classify(vswitch, port);
-        stop_if_faulty(vswitch, port);
+        uint32_t port = part->order[part->backwards ? end - 1 - i : i];
+        if (runs(vswitch, port, number))
+            moved += classify(vswitch, port);
+        else if (is_in(vswitch->members[port], ~(1u << number)))
+            moved += zovn_take_passed(vswitch, port, number);
     }
     return moved;
 }
 
-static uint32_t serve_all(struct zovn_switch *vswitch) {
+static uint32_t serve_all(struct zovn_switch *vswitch, uint32_t number) {
     uint32_t moved = 0;
     for (uint32_t i = 0; i < vswitch->end; i++) {
-        if (!runs(vswitch, i))
+        if (!runs(vswitch, i, number))
             continue;
         moved += zovn_serve(vswitch, i);
         zovn_watch(vswitch, i);
@@ -87,11 +115,23 @@ static uint32_t serve_all(struct zovn_switch *vswitch) {
     return moved;
 }
 
-uint32_t zovn_step(struct zovn_switch *vswitch, uint64_t now_ns) {
-    vswitch->now_ns = now_ns;
-    uint32_t moved = classify_all(vswitch);
-    moved += serve_all(vswitch);
-    zovn_publish(vswitch);
-    zovn_addresses_sweep(&vswitch->addresses, now_ns);
+static void begin(struct zovn_switch *vswitch, uint32_t number, uint64_t now_ns) {
+    struct zovn_part *part = &vswitch->parts[number];
+    if (number == 0)
+        atomic_store_explicit(&vswitch->clock_ns, now_ns, memory_order_relaxed);
+    part->now_ns = now_ns;
+    part->clock_ns = atomic_load_explicit(&vswitch->clock_ns, memory_order_relaxed);
+    part->shown = 0;
+}
+
+uint32_t zovn_step(struct zovn_switch *vswitch, uint32_t number, uint64_t now_ns) {
+    begin(vswitch, number, now_ns);
+    uint32_t moved = classify_all(vswitch, number);
+    moved += serve_all(vswitch, number);
+    show(vswitch, 1u << number);
+    zovn_show_ends(vswitch, number);
+    give_back(vswitch, 1u << number);
+    if (number == 0)
+        zovn_addresses_sweep(&vswitch->addresses, now_ns);
     return moved;
 }

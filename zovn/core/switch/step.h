@@ -4,13 +4,13 @@
 
 #include "switch/state.h"
 
-/* Drop all that comes from a port or waits for it: nothing does any longer. */
+/* Drop all that comes from a port or waits for it: nothing does any longer. No thread is in a step. */
 void zovn_stop(struct zovn_switch *vswitch, uint32_t port, enum zovn_reason reason);
 
-/* Show all peers what was put, and then give their frames back. */
-void zovn_publish(struct zovn_switch *vswitch);
+/* Show all peers what was put, and then give their frames back. No thread is in a step. */
+void zovn_publish_all(struct zovn_switch *vswitch);
 
-/* See zovn_switch_step. */
-uint32_t zovn_step(struct zovn_switch *vswitch, uint64_t now_ns);
+/* See zovn_switch_step_part. */
+uint32_t zovn_step(struct zovn_switch *vswitch, uint32_t part, uint64_t now_ns);
 
 #endif

@@ -11,9 +11,13 @@
  *  - frames for one destination never wait for another destination, but for floods: a frame that
  *    cannot be parked stays, for `stall_ns` at most, and so does what its sender sent after it.
  *
- * A port that breaks the rules of its ring is stopped; no other is affected. No globals, no locks,
- * no clock: one thread at a time, and time is a parameter in nanoseconds of any monotonic clock.
- * Only `_new` and `_add` allocate. */
+ * A port that breaks the rules of its ring is stopped; no other is affected. No globals, no threads, no
+ * clock: time is a parameter in nanoseconds of any monotonic clock. Only `_new` and `_add` allocate.
+ *
+ * With `threads` in its settings, so many threads may step the switch, each its own part of the ports
+ * (docs/decisions/0102-forwarding-threads.md). All other calls need a moment in which none of them is in
+ * a step, and that `_settle` was called in it; but for `_due` of the thread's own part, and
+ * `_wants_alone`. */
 #ifndef ZOVN_SWITCH_SWITCH_H
 #define ZOVN_SWITCH_SWITCH_H
 
@@ -49,9 +53,24 @@ void zovn_switch_remove(struct zovn_switch *vswitch, uint32_t port, struct zovn_
  * receive buffers than a step tries. */
 uint32_t zovn_switch_step(struct zovn_switch *vswitch, uint64_t now_ns);
 
-/* Return when a frame that waits for its port's rate may go, on the clock of the last step;
+/* The same for one part of the ports, of several; `_step` is for the first. `shown` gets the parts that
+ * were shown something, as bits: they move it in their next step. */
+uint32_t zovn_switch_step_part(struct zovn_switch *vswitch, uint32_t part, uint64_t now_ns,
+                               uint32_t *shown);
+
+/* Return whether `_settle` is needed, for something that touches several parts. */
+bool zovn_switch_wants_alone(const struct zovn_switch *vswitch);
+
+/* While no part is in a step: end what is on its way between parts, and do what waited for that. Each part
+ * needs a step after it. With one part it does nothing. */
+void zovn_switch_settle(struct zovn_switch *vswitch);
+
+/* Return when a frame that waits for its port's rate may go, on the clock of the part's last step;
  * UINT64_MAX if none waits for that. A step is needed then, though no peer has done anything. */
-uint64_t zovn_switch_due(const struct zovn_switch *vswitch);
+uint64_t zovn_switch_due(const struct zovn_switch *vswitch, uint32_t part);
+
+/* Return which part has a port, or -1. */
+int32_t zovn_switch_part(const struct zovn_switch *vswitch, uint32_t port);
 
 /* Make an address static. Return false if there is no such port, it has no room for the address, or
  * that is a static one of another port. */
@@ -59,7 +78,7 @@ bool zovn_switch_fix(struct zovn_switch *vswitch, uint32_t port, uint16_t vlan,
                      const uint8_t *address);
 
 /* Return the port behind which an address is known, or -1. */
-int32_t zovn_switch_find(const struct zovn_switch *vswitch, uint16_t vlan, const uint8_t *address);
+int32_t zovn_switch_find(struct zovn_switch *vswitch, uint16_t vlan, const uint8_t *address);
 
 /* An address behind a port. */
 struct zovn_known {

@@ -1,7 +1,8 @@
 /* Hostile guests on a switch, with two honest peers whose frames must arrive all the same.
  *
  * Usage: zovn-fuzz-rings [seconds [seed]]. Each trial has two hostile guests; in every second one a
- * thread changes their rings while the switch reads them. After each step all laws of the switch
+ * thread changes their rings while the switch reads them. The switch has one to three parts, which are
+ * stepped in any order. After each step of one part, and now and then of several, all laws of the switch
  * are checked. Exits with 1, and prints what it found. Built with sanitizers, see Makefile. */
 #include <inttypes.h>
 #include <pthread.h>
@@ -24,6 +25,7 @@ struct trial {
     struct zovn_port *honest[2];
     uint32_t sent, received; /* from the first honest peer to the second */
     uint64_t now_ns;
+    uint32_t parts;
     bool stop;
 };
 
@@ -76,6 +78,7 @@ static struct zovn_settings settings_of(struct trial *trial) {
     struct zovn_settings settings;
     zovn_settings_default(&settings);
     settings.parked = 1 + (uint32_t)zovn_draw(&trial->random, 3);
+    settings.threads = trial->parts = 1 + (uint32_t)zovn_draw(&trial->random, 3);
     for (uint32_t i = 0; i < 8; i++) {
         settings.class_of_priority[i] = (uint8_t)i;
         settings.classes[i].mark_bytes = zovn_draw(&trial->random, 2) * 100;
@@ -133,15 +136,25 @@ static void end(struct trial *trial) {
     totals.trials++;
 }
 
+/* Step all parts from a drawn one on, or only that. */
+static void step_parts(struct trial *trial, bool all) {
+    uint32_t first = (uint32_t)zovn_draw(&trial->random, trial->parts), shown;
+    for (uint32_t i = 0; i < (all ? trial->parts : 1); i++)
+        zovn_switch_step_part(trial->vswitch, (first + i) % trial->parts, trial->now_ns, &shown);
+}
+
 /* The honest receiver is slow, so that frames wait; but it takes some whenever much time passes, and
  * is never stalled. */
 static const char *step(struct trial *trial, bool receive) {
     const char *problem = receive ? receive_honest(trial) : NULL;
-    trial->now_ns += receive && zovn_draw(&trial->random, 12) == 0 ? 600000000 : 1000;
+    bool late = receive && zovn_draw(&trial->random, 12) == 0;
+    trial->now_ns += late ? 600000000 : 1000;
     send_honest(trial);
-    zovn_switch_step(trial->vswitch, trial->now_ns);
-    const char *broken = zovn_switch_check(trial->vswitch);
-    return problem ? problem : broken;
+    step_parts(trial, late);
+    if (problem || (trial->parts > 1 && zovn_draw(&trial->random, 4)))
+        return problem;
+    zovn_switch_settle(trial->vswitch);
+    return zovn_switch_check(trial->vswitch);
 }
 
 /* All honest frames must be through when the guests stand still. */
