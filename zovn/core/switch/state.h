@@ -29,6 +29,7 @@ struct zovn_parked {
     uint64_t since_ns;
     uint8_t *bytes;
     uint32_t next[ZOVN_MOST_PORTS]; /* by destination */
+    uint32_t previous[ZOVN_MOST_PORTS]; /* the same; of no meaning for the first of a queue */
 };
 
 struct zovn_queue {

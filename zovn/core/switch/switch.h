@@ -7,7 +7,7 @@
  *  - frames from one port to another in one class arrive in the order in which they were sent;
  *  - a frame of a lossless class is never dropped because there is no room for it, unless its
  *    destination took nothing for `stall_ns`; or it was parked for so long, and a later flood of its
- *    sender needs the place; or it was sent before such a frame, to a destination where that waits;
+ *    sender needs the place;
  *  - frames for one destination never wait for another destination, but for floods: a frame that
  *    cannot be parked stays, for `stall_ns` at most, and so does what its sender sent after it.
  *
