@@ -94,6 +94,7 @@ struct zovn_switch {
     bool lossy; /* any class is */
     uint8_t order[ZOVN_MOST_PORTS]; /* in which members are classified; up to `end` all of them */
     bool backwards; /* from the last one on */
+    uint32_t first_served; /* the member at which the bound of costly ports ended */
     uint64_t random; /* never 0 */
     uint64_t now_ns;
 };

@@ -44,8 +44,8 @@ bool zovn_switch_drain(struct zovn_switch *vswitch, uint32_t port);
 void zovn_switch_remove(struct zovn_switch *vswitch, uint32_t port, struct zovn_counters *last);
 
 /* Take new frames of all ports, serve all destinations, then publish and notify. At most 64 frames from
- * a port are taken, and at most 256 frames or segments go to a port. Return how many frames were taken,
- * delivered or dropped: after 0 nothing changes until a peer or time does, unless a guest has more bad
+ * a port are taken; at most 256 frames or segments go to a port, and at most 512 to all that are costly.
+ * Return how many frames were taken, delivered or dropped: after 0 nothing changes until a peer or time does, unless a guest has more bad
  * receive buffers than a step tries. */
 uint32_t zovn_switch_step(struct zovn_switch *vswitch, uint64_t now_ns);
 
