@@ -134,8 +134,21 @@ static void look_at_map(struct zovn_wire_kind *wire) {
     zovn_locations_free(relocation.locations);
 }
 
-static void measure(void *context) {
-    zovn_wire_port_measure(context);
+/* The kernel may have who asks for an MTU wait: the forwarding thread is only told. */
+struct limiting {
+    struct zovn_port *port;
+    uint32_t mtu;
+};
+
+static void limit(void *context) {
+    const struct limiting *limiting = context;
+    zovn_wire_port_limit(limiting->port, limiting->mtu);
+}
+
+static void look_at_mtu(struct zovn_wire_kind *wire) {
+    struct limiting limiting = {wire->port, zovn_wire_port_mtu(wire->port)};
+    if (limiting.mtu)
+        zovn_forwarder_call(wire->line.forwarder, limit, &limiting);
 }
 
 void zovn_wire_kind_tick(struct zovn_wire_kind *wire) {
@@ -148,7 +161,7 @@ void zovn_wire_kind_tick(struct zovn_wire_kind *wire) {
         note(wire, "cannot be attached", attach(wire));
         return;
     }
-    zovn_forwarder_call(wire->line.forwarder, measure, wire->port);
+    look_at_mtu(wire);
     look_at_map(wire);
 }
 

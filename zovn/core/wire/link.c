@@ -29,15 +29,26 @@ static bool fail(char *problem, const char *interface, const char *what) {
     return false;
 }
 
+/* The kernel finds an MTU by name alone, and a name may become that of another interface. */
+uint32_t zovn_link_mtu(const struct zovn_link *link) {
+    struct ifreq request = {.ifr_ifindex = (int)link->index};
+    if (ioctl(link->file, SIOCGIFNAME, &request) || ioctl(link->file, SIOCGIFMTU, &request))
+        return 0;
+    uint32_t mtu = (uint32_t)request.ifr_mtu;
+    bool same =
+        !ioctl(link->file, SIOCGIFINDEX, &request) && request.ifr_ifindex == (int)link->index;
+    return same ? mtu : 0;
+}
+
 static bool look_up(struct zovn_link *link, char *problem) {
     struct ifreq request = {0};
     memcpy(request.ifr_name, link->name, IF_NAMESIZE);
     if (ioctl(link->file, SIOCGIFINDEX, &request))
         return refuse(problem, link->name, "there is no such interface in this network namespace");
     link->index = (uint32_t)request.ifr_ifindex;
-    if (ioctl(link->file, SIOCGIFMTU, &request))
-        return fail(problem, link->name, "read its MTU");
-    link->mtu = (uint32_t)request.ifr_mtu;
+    link->mtu = zovn_link_mtu(link);
+    if (!link->mtu)
+        return refuse(problem, link->name, "its MTU is not known");
     if (ioctl(link->file, SIOCGIFHWADDR, &request))
         return fail(problem, link->name, "read its address");
     memcpy(link->self.ethernet, request.ifr_hwaddr.sa_data, 6);
@@ -145,12 +156,6 @@ int zovn_link_receive(struct zovn_link *link, uint8_t *room, uint32_t size,
 
 int zovn_link_send(struct zovn_link *link, const uint8_t *bytes, uint32_t length) {
     return send(link->file, bytes, length, MSG_DONTWAIT) == (ssize_t)length ? 0 : -errno;
-}
-
-uint32_t zovn_link_mtu(const struct zovn_link *link) {
-    struct ifreq request = {0};
-    memcpy(request.ifr_name, link->name, IF_NAMESIZE);
-    return ioctl(link->file, SIOCGIFMTU, &request) ? link->mtu : (uint32_t)request.ifr_mtu;
 }
 
 /* The kernel then takes the socket's interface away, and says nothing. */

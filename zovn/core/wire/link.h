@@ -39,7 +39,8 @@ int zovn_link_receive(struct zovn_link *link, uint8_t *room, uint32_t size,
 /* Return 0 or a negative errno; the frame is then not sent. */
 int zovn_link_send(struct zovn_link *link, const uint8_t *bytes, uint32_t length);
 
-/* Return the MTU that the interface has now, or had when it was opened if that is not known. */
+/* Return the MTU that the interface has now, whatever its name is; 0: it is not known. The kernel may
+ * have this wait. */
 uint32_t zovn_link_mtu(const struct zovn_link *link);
 
 /* Return whether the interface was removed. */
