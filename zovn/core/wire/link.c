@@ -97,6 +97,32 @@ static bool reserve(struct zovn_link *link, char *problem) {
     return fail(problem, link->name, "have UDP port 4789");
 }
 
+static bool has_address(int file, const uint8_t address[4]) {
+    struct sockaddr_in self = {.sin_family = AF_INET};
+    memcpy(&self.sin_addr, address, 4);
+    return !bind(file, (struct sockaddr *)&self, sizeof self) || errno != EADDRNOTAVAIL;
+}
+
+static const char *lacks(int file, const char *interface, const uint8_t address[4]) {
+    struct ifreq request = {0};
+    snprintf(request.ifr_name, sizeof request.ifr_name, "%s", interface);
+    if (ioctl(file, SIOCGIFFLAGS, &request))
+        return "does not exist";
+    if (!(request.ifr_flags & IFF_UP))
+        return "is down";
+    return has_address(file, address) ? NULL : "does not have the address `local` yet";
+}
+
+/* Where that cannot be found out, opening the link says why. */
+const char *zovn_link_missing(const char *interface, const uint8_t address[4]) {
+    int any = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (any < 0)
+        return NULL;
+    const char *missing = lacks(any, interface, address);
+    close(any);
+    return missing;
+}
+
 bool zovn_link_open(struct zovn_link *link, const char *interface, const uint8_t address[4],
                     char *problem) {
     *link = (struct zovn_link){.file = -1, .reserved = -1};

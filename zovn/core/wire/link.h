@@ -19,6 +19,9 @@ struct zovn_link {
     uint64_t overruns;
 };
 
+/* Return what an interface lacks for that, as words after its name, and may still come; or NULL. */
+const char *zovn_link_missing(const char *interface, const uint8_t address[4]);
+
 /* Open an interface with one of its addresses; return false with the reason in `problem`. */
 bool zovn_link_open(struct zovn_link *link, const char *interface, const uint8_t address[4],
                     char *problem);

@@ -97,6 +97,10 @@ struct zovn_port *zovn_wire_port_new(const struct zovn_wire_settings *settings, 
     return &wire->port;
 }
 
+const char *zovn_wire_port_missing(const char *interface, const uint8_t local[4]) {
+    return zovn_link_missing(interface, local);
+}
+
 int zovn_wire_port_wake(const struct zovn_port *port) {
     return ((const struct zovn_wire *)port)->wake;
 }

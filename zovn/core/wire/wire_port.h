@@ -26,6 +26,9 @@ struct zovn_wire_settings {
     uint8_t class; /* of which frames without an outer tag take the buffer */
 };
 
+/* Return what an interface lacks for a port, as words after its name, that may come by itself; or NULL. */
+const char *zovn_wire_port_missing(const char *interface, const uint8_t local[4]);
+
 /* Return a port, or NULL with the reason in `problem`, of 256 bytes. */
 struct zovn_port *zovn_wire_port_new(const struct zovn_wire_settings *settings, char *problem);
 
