@@ -104,7 +104,6 @@ struct zovn_interface_port *zovn_interface_port_open(const struct zovn_interface
 struct look {
     const struct zovn_interface_port *named;
     const char *state;
-    uint64_t lost;
     bool gone;
 };
 
@@ -112,7 +111,6 @@ static void look(void *context) {
     struct look *looked = context;
     const struct zovn_interface_port *named = looked->named;
     looked->state = named->driver->state(named->port);
-    looked->lost = named->driver->lost ? named->driver->lost(named->port) : 0;
     looked->gone = named->port->fault == ZOVN_PEER_GONE;
 }
 
@@ -122,13 +120,18 @@ static struct look look_at(const struct zovn_interface_port *named) {
     return looked;
 }
 
+static uint64_t lost_now(const struct zovn_interface_port *named) {
+    const struct zovn_interface_driver *driver = named->driver;
+    return named->port && driver->lost ? driver->lost(named->port) : 0;
+}
+
 static bool is_gone(const struct zovn_interface_port *named) {
     const struct zovn_interface_driver *driver = named->driver;
     return look_at(named).gone || (driver->gone && driver->gone(named->port));
 }
 
 static void detach(struct zovn_interface_port *named) {
-    named->lost += look_at(named).lost;
+    named->lost += lost_now(named);
     zovn_ending_detach(&named->line, named->port, named->driver->end);
     named->port = NULL;
 }
@@ -168,5 +171,5 @@ void zovn_interface_port_report(struct zovn_interface_port *named, FILE *to) {
         looked = look_at(named);
     zovn_line_look(&named->line, &state);
     fprintf(to, " state=%s lost=%" PRIu64, looked.state,
-            named->lost + looked.lost + state.port.counters.overruns);
+            named->lost + lost_now(named) + state.port.counters.overruns);
 }

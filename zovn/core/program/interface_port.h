@@ -23,8 +23,8 @@ struct zovn_interface_driver {
     const char *(*state)(const struct zovn_port *port);
     /* Return whether the interface was removed, if the port has no fault then; NULL: it has. */
     bool (*gone)(const struct zovn_port *port);
-    /* Return how many frames the kernel lost before they came to the port; NULL: the port counts all
-     * (`overruns` of ports/port.h). */
+    /* Return how many frames the kernel lost before they came to the port: not in the forwarding thread,
+     * since the kernel is asked. NULL: the port counts all (`overruns` of ports/port.h). */
     uint64_t (*lost)(const struct zovn_port *port);
     /* Count what waits to be sent as lost: the port is about to be removed. NULL: nothing waits there. */
     void (*end)(struct zovn_port *port);
