@@ -22,6 +22,7 @@ from benchmarks.xco.phases import Load, Recording, run
 from benchmarks.xco.phases_judged import Figures, judge
 from benchmarks.xco.rig import XcoRig, rig
 from benchmarks.xco.runs import require
+from common.arguments import whole_number
 from lab.fabric.fabric import Fabric
 
 SHOWN: Final = (
@@ -152,7 +153,9 @@ def write(turns: Sequence[Turn], lines: Sequence[Line], folder: Path) -> None:
 def main() -> None:
     """Run the demo, and leave summary.json and demo-gcc.png in build/demo-gcc."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"of all ways ({ROUNDS})")
+    parser.add_argument(
+        "--rounds", type=whole_number(1), default=ROUNDS, help=f"of all ways ({ROUNDS})"
+    )
     parser.add_argument("--phase", type=float, default=PHASE_S, help=f"seconds ({PHASE_S:g})")
     options = parser.parse_args()
     require(parser)

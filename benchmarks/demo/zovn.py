@@ -21,6 +21,7 @@ from benchmarks.demo.zovn_plot import Bar, plot
 from benchmarks.zovn.partition_points import Point, Record, Round, points
 from benchmarks.zovn.partition_run import Load, Plan, measure
 from benchmarks.zovn.partition_ways import missing
+from common.arguments import whole_number
 from common.output import fitting_console
 from lab.errors import LabError
 
@@ -155,8 +156,8 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     """Read the command line; end the program if the machine cannot do it."""
     parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
-    add("--rounds", type=int, default=ROUNDS, help=f"of all points ({ROUNDS})")
-    add("--queries", type=int, default=QUERIES, help=f"of a round, at most ({QUERIES})")
+    add("--rounds", type=whole_number(1), default=ROUNDS, help=f"of all points ({ROUNDS})")
+    add("--queries", type=whole_number(1), default=QUERIES, help=f"of a round, at most ({QUERIES})")
     add("--limit", type=float, default=LIMIT_S, help=f"seconds of a round ({LIMIT_S:g})")
     options = parser.parse_args(words)
     if lacking := missing(MODES):

@@ -37,6 +37,7 @@ from benchmarks.policer.alternate_judged import Proof, Turn, proof_of
 from benchmarks.policer.hosts import CAPACITY, PROMISED
 from benchmarks.policer.postgres import own_server
 from benchmarks.policer.rig import Policer, enter
+from common.arguments import whole_number
 from policer.contracts.contract import Contract
 from policer.contracts.host import Host
 
@@ -164,9 +165,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--kills", type=int, default=10, help="on each database")
-    parser.add_argument("--hosts", type=int, default=20)
-    parser.add_argument("--routers", type=int, default=10, help="of each host")
+    parser.add_argument("--kills", type=whole_number(1), default=10, help="on each database")
+    parser.add_argument("--hosts", type=whole_number(1), default=20)
+    parser.add_argument("--routers", type=whole_number(1), default=10, help="of each host")
     parser.add_argument("--database", choices=["sqlite", "postgresql", "both"], default="both")
     options = parser.parse_args()
     proofs = list(_proofs(options))

@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from common.arguments import whole_number
 from policer.contracts.contract import Contract
 from policer.contracts.host import Host
 from policer.decide.state import Order
@@ -78,9 +79,9 @@ def timed(work: Callable[[], None], clock: Callable[[], float] = time.process_ti
 def main() -> None:
     """Measure."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--hosts", type=int, default=500)
-    parser.add_argument("--routers", type=int, default=20)
-    parser.add_argument("--minutes", type=int, default=3)
+    parser.add_argument("--hosts", type=whole_number(1), default=500)
+    parser.add_argument("--routers", type=whole_number(1), default=20)
+    parser.add_argument("--minutes", type=whole_number(1), default=3)
     wanted = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         measure(Path(folder), wanted.hosts, wanted.routers, wanted.minutes)

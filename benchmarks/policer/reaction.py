@@ -36,6 +36,7 @@ from benchmarks.policer.runqueue import RunQueue, Tasks, threads_of
 from benchmarks.policer.sharing import BACK, INTO, TOO_MUCH
 from benchmarks.policer.timeline import draw
 from benchmarks.rig import Rig, lab_missing, lab_router
+from common.arguments import whole_number
 from common.units import format_rate
 from lab.programs.processes import Source
 from lab.routers.topology import Lab
@@ -375,9 +376,11 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--runs", type=whole_number(1), default=5)
     parser.add_argument("--plot", type=Path, help="a PNG of the run that took longest")
-    parser.add_argument("--failovers", type=int, default=3, help="0 takes no PostgreSQL")
+    parser.add_argument(
+        "--failovers", type=whole_number(0), default=3, help="0 takes no PostgreSQL"
+    )
     options = parser.parse_args()
     if missing := lab_missing():
         sys.exit("real packets need: " + "; ".join(missing))

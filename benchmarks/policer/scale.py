@@ -32,6 +32,7 @@ from rich.table import Table
 from benchmarks.policer.hosts import CAPACITY, PROMISED
 from benchmarks.policer.rig import Policer, enter
 from benchmarks.rig import cpu_seconds
+from common.arguments import whole_number
 from policer.contracts.contract import Contract
 from policer.contracts.host import Host
 
@@ -260,7 +261,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--hosts", type=int, action="append", help="of 20 routers each; repeatable")
+    parser.add_argument(
+        "--hosts", type=whole_number(1), action="append", help="of 20 routers each; repeatable"
+    )
     parser.add_argument("--seconds", type=float, default=60.0)
     options = parser.parse_args()
     costs = []

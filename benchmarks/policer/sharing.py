@@ -34,6 +34,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.rig import Rig, lab_missing, lab_router
+from common.arguments import whole_number
 from common.units import format_rate
 from lab.programs.processes import Source
 from lab.programs.source import TCP_DATA
@@ -296,10 +297,10 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=whole_number(1), default=5)
     parser.add_argument("--seconds", type=float, default=20.0, help="that a turn is measured")
     parser.add_argument("--settle", type=float, default=10.0, help="seconds before that")
-    parser.add_argument("--flows", type=int, default=32, help="of TCP")
+    parser.add_argument("--flows", type=whole_number(1), default=32, help="of TCP")
     parser.add_argument("--flood", type=float, default=1.0, help="of what Dom0 carries alone")
     parser.add_argument("--weight", type=float, default=1.0, help="of the work on each packet")
     parser.add_argument("--target", type=float, default=0.96, help="share that is shared out")

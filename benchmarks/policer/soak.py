@@ -35,6 +35,7 @@ from benchmarks.policer.soak_fleet import fleet_of
 from benchmarks.policer.soak_judged import Line, Soak, judged
 from benchmarks.policer.soak_load import Probes, idle
 from benchmarks.policer.soak_watch import Watch
+from common.arguments import whole_number
 
 HOLDS: Final = {True: "holds", False: "FAILS", None: "too short to tell"}
 DEFECT: Final = re.compile(r"Traceback|a round failed|was not taken|\"level\": ?\"critical\"")
@@ -90,9 +91,11 @@ def main() -> None:
     )
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--minutes", type=float, default=20.0)
-    parser.add_argument("--hosts", type=int, default=500)
-    parser.add_argument("--routers", type=int, default=10, help="of each host")
-    parser.add_argument("--connections", type=int, default=1100, help="that ask nothing")
+    parser.add_argument("--hosts", type=whole_number(1), default=500)
+    parser.add_argument("--routers", type=whole_number(1), default=10, help="of each host")
+    parser.add_argument(
+        "--connections", type=whole_number(0), default=1100, help="that ask nothing"
+    )
     options = parser.parse_args()
     soak = measure(options.hosts, options.routers, options.minutes, options.connections)
     lines = list(judged(soak))

@@ -23,6 +23,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from common.arguments import whole_number
+
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
@@ -255,7 +257,7 @@ def words_of(case: Case) -> str:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sweeps", type=int, default=60, help="of each kind of host")
+    parser.add_argument("--sweeps", type=whole_number(1), default=60, help="of each kind of host")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     rows = []

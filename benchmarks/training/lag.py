@@ -20,6 +20,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from common.arguments import whole_number
 from common.units import CapFraction, PacketsPerSecond, Seconds
 from models import bundled_host
 from training.fit.eq1 import Eq1
@@ -167,7 +168,9 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--sweeps", type=int, default=30, help="simulated sweeps of a host")
+    parser.add_argument(
+        "--sweeps", type=whole_number(1), default=30, help="simulated sweeps of a host"
+    )
     arguments = parser.parse_args()
     rows = [row_of(*one, arguments.sweeps) for one in product(HOSTS, LAGS, NOISES)]
     rows.append(recorded(RECORDED))

@@ -20,6 +20,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from common.arguments import whole_number
+
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from benchmarks.training.coverage import PLACES, swept
@@ -166,7 +168,7 @@ def _share(hits: Sequence[bool | None]) -> float | None:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pairs", type=int, default=40, help="of each kind")
+    parser.add_argument("--pairs", type=whole_number(1), default=40, help="of each kind")
     parser.add_argument("--model", action="store_true", help="transfer from a model file, no sweep")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()

@@ -19,6 +19,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from common.arguments import whole_number
+
 SHARE: Final = 0.10
 """Of each CPU: then one wake-up in a hundred is 3 to 7 ms late, as on machines where xco
 suffered."""
@@ -128,7 +130,7 @@ def main() -> None:
     """Run as one of the two programs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("role", choices=("bite", "probe"))
-    parser.add_argument("cpu", type=int)
+    parser.add_argument("cpu", type=whole_number(0))
     parser.add_argument("seed", type=int, nargs="?", default=0)
     parser.add_argument("begin_s", type=float, nargs="?", default=0.0)
     chosen = parser.parse_args()

@@ -27,6 +27,7 @@ from benchmarks.xco.runs import (
     seen_columns,
     show,
 )
+from common.arguments import whole_number
 from lab.fabric.fabric import Fabric
 from lab.fabric.plan import parse_bitrate
 from lab.traffic import roles
@@ -117,7 +118,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=4.0, help="of each measurement")
     parser.add_argument("--bottleneck", default="100Mbps", help="capacity of the shared port")
     parser.add_argument("--foreign", type=float, default=0.3, help="share of the link")
-    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--repetitions", type=whole_number(1), default=5)
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
     chosen = parser.parse_args()
     require(parser)

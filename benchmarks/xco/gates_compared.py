@@ -16,6 +16,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from common.arguments import whole_number
+
 HERE: Final = Path(__file__).parents[2]
 PROGRAMS: Final[Mapping[str, tuple[str, ...]]] = {
     "incast": ("--short",),
@@ -123,7 +125,7 @@ def main() -> None:
     parser.add_argument("--old", type=Path, required=True, help="working tree of the old gates")
     parser.add_argument("--programs", nargs="+", choices=PROGRAMS, default=tuple(PROGRAMS))
     parser.add_argument("--ways", nargs="+", default=["rate", "timeslice", "hybrid"])
-    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--repetitions", type=whole_number(1), default=3)
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     chosen = parser.parse_args()
     old = chosen.old.resolve()

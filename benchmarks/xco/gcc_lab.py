@@ -24,6 +24,7 @@ from benchmarks.xco.phases import Load, run
 from benchmarks.xco.phases_judged import Figures, judge
 from benchmarks.xco.rig import XcoRig, rig
 from benchmarks.xco.runs import require
+from common.arguments import whole_number
 from lab.fabric.fabric import Fabric
 
 PORT_BPS: Final = 100_000_000
@@ -78,13 +79,13 @@ def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--senders",
-        type=lambda given: [int(word) for word in given.split(",")],
+        type=lambda given: [whole_number(1)(word) for word in given.split(",")],
         default=[3, 7, 15],
         help="numbers of elephants beside the tagged one (3,7,15)",
     )
     parser.add_argument("--others", type=names(("udp", "tcp")), default=["udp", "tcp"])
     parser.add_argument("--ways", type=names(tuple(WAYS)), default=list(DEFAULT))
-    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--repetitions", type=whole_number(1), default=5)
     parser.add_argument("--phase", type=float, default=3.0, help="seconds of each phase (3)")
     parser.add_argument(
         "--foreign", type=float, default=0.0, help="share of the port from a sender outside xco"
@@ -96,14 +97,14 @@ def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         help="delays of feedback in ms, such as 1,5,10,50 (0)",
     )
     parser.add_argument("--mice", action="store_true", help="short flows of 11.5 KB, too")
-    parser.add_argument("--sequences", type=int, default=6, help="of short flows at one time (6)")
+    parser.add_argument(
+        "--sequences", type=whole_number(1), default=6, help="of short flows at one time (6)"
+    )
     parser.add_argument("--quick", action="store_true", help="one short run of each way")
     parser.add_argument("--json", action="store_true", help="print JSON")
     chosen = parser.parse_args(arguments)
     if not 0 <= chosen.foreign < 1:
         parser.error("--foreign: a share from 0 to below 1")
-    if chosen.sequences < 1:
-        parser.error("--sequences: at least 1")
     if not all(0 <= delay_ms <= 2000 for delay_ms in chosen.delay):
         parser.error("--delay: from 0 to 2000 ms")
     for key, value in QUICK.items() if chosen.quick else ():

@@ -38,6 +38,7 @@ from rich.table import Table
 
 from benchmarks.rig import lab_missing
 from benchmarks.xtc.cost_run import Cost, Options, measure
+from common.arguments import whole_number
 
 SIZES: Final = (10, 100, 1000)
 TICKS: Final = 100
@@ -80,8 +81,10 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, metavar="ROUTERS")
-    parser.add_argument("--seconds", type=int, default=20, help="measured in each run")
+    parser.add_argument(
+        "--sizes", type=whole_number(1), nargs="+", default=SIZES, metavar="ROUTERS"
+    )
+    parser.add_argument("--seconds", type=whole_number(1), default=20, help="measured in each run")
     parser.add_argument("--no-shield", action="store_true", help="set no shields in any run")
     parser.add_argument("--before", type=Path, help="sources of another version")
     parser.add_argument("--json", action="store_true")

@@ -28,6 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.rig import Rig, cpu_seconds, lab_missing, lab_router
+from common.arguments import whole_number
 from common.units import format_cap, format_rate
 from lab.programs.processes import Place, Program, Source
 from lab.routers.router import Router
@@ -243,7 +244,7 @@ def show(alone: Alone, turns: list[Turn]) -> None:
 def main() -> None:
     """Measure and print, as a table or as JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=whole_number(1), default=3)
     parser.add_argument("--settle", type=float, default=15.0, help="seconds before each turn")
     parser.add_argument("--seconds", type=float, default=20.0, help="of each turn")
     parser.add_argument("--json", action="store_true")

@@ -19,6 +19,7 @@ from rich.table import Table
 
 from benchmarks.figures import Samples, mean, relative_rmse, settling
 from benchmarks.rig import Rig, lab_missing, lab_router
+from common.arguments import whole_number
 from common.units import CapFraction, format_rate
 from lab.plan import RouterKind
 from lab.routers.router import Router
@@ -191,8 +192,10 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--runs", type=int, default=5, help="of each setpoint")
-    parser.add_argument("--full", type=int, default=2, help="of them, compared with a fixed cap")
+    parser.add_argument("--runs", type=whole_number(1), default=5, help="of each setpoint")
+    parser.add_argument(
+        "--full", type=whole_number(0), default=2, help="of them, compared with a fixed cap"
+    )
     parser.add_argument("--kind", choices=tuple(RATES), action="append")
     parser.add_argument("--share", type=float, action="append")
     options = parser.parse_args()

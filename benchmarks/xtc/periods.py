@@ -21,6 +21,7 @@ from rich.table import Table
 
 from benchmarks.figures import Samples, mean, relative_rmse
 from benchmarks.rig import Rig, lab_missing, lab_router
+from common.arguments import whole_number
 from common.units import CapFraction
 from lab.plan import RouterKind
 from lab.routers.router import Router
@@ -230,7 +231,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", type=Path, help="file for the raw results")
     parser.add_argument("--from", type=Path, dest="source", help="print what this file holds")
-    parser.add_argument("--runs", type=int, default=3, help="of each way")
+    parser.add_argument("--runs", type=whole_number(1), default=3, help="of each way")
     parser.add_argument("--kind", choices=tuple(RATES), action="append")
     parser.add_argument("--period", type=float, action="append")
     parser.add_argument("--share", type=float, action="append")

@@ -35,6 +35,7 @@ from typing import Final, TypeVar
 
 from pyroute2 import IPRoute, netns
 
+from common.arguments import whole_number
 from common.units import PacketsPerSecond
 from xtc.kernel import bpf, clsact
 from xtc.kernel.clsact import Direction
@@ -287,8 +288,10 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--packets", type=int, default=100_000, help="of each way in each round")
+    parser.add_argument("--rounds", type=whole_number(1), default=15)
+    parser.add_argument(
+        "--packets", type=whole_number(1), default=100_000, help="of each way in each round"
+    )
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
     parser.add_argument("--bridge", action="store_true", help="send through the host's bridge")
     parser.add_argument("--json", type=Path, help="file for every round's result")

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.rig import Rig, lab_missing, lab_router
+from common.arguments import whole_number
 from lab.routers.router import Router
 from lab.routers.topology import Lab
 from xtc.wire import Activate
@@ -33,9 +34,9 @@ def options() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--setpoint", type=float, default=20e3, help="packets/s (20000)")
-    parser.add_argument("--settle", type=int, default=4, help="seconds before each (4)")
-    parser.add_argument("--seconds", type=int, default=8, help="seconds of each (8)")
-    parser.add_argument("--rounds", type=int, default=3, help="repetitions (3)")
+    parser.add_argument("--settle", type=whole_number(0), default=4, help="seconds before each (4)")
+    parser.add_argument("--seconds", type=whole_number(1), default=8, help="seconds of each (8)")
+    parser.add_argument("--rounds", type=whole_number(1), default=3, help="repetitions (3)")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()
 

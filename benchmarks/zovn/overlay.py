@@ -25,6 +25,7 @@ from rich.table import Table
 from benchmarks.zovn.overlay_network import Lost, Overlay
 from benchmarks.zovn.overlay_plan import BACKGROUNDS, MODES, Request
 from benchmarks.zovn.partition_aggregate import say, sizes_of
+from common.arguments import whole_number
 from common.output import fitting_console
 from lab.errors import LabError
 from lab.fabric.plan import parse_bitrate
@@ -187,14 +188,24 @@ def arguments() -> argparse.Namespace:
     )
     add = parser.add_argument
     add("--hosts", type=int, choices=range(2, 5), default=4)
-    add("--workers", type=int, default=32, help="on all hosts in turn")
+    add("--workers", type=whole_number(1), default=32, help="on all hosts in turn")
     add("--sizes", type=sizes_of, default=[12_000], help="of an answer: 2KB,1MB")
-    add("--queue", type=int, default=64, help="full frames that a lossy switch's queue holds")
-    add("--star-queue", type=int, default=64, help="the same of the star; or before it pauses")
+    add(
+        "--queue",
+        type=whole_number(1),
+        default=64,
+        help="full frames that a lossy switch's queue holds",
+    )
+    add(
+        "--star-queue",
+        type=whole_number(1),
+        default=64,
+        help="the same of the star; or before it pauses",
+    )
     add("--line", default="200Mbps", help="rate of the lines")
-    add("--delay-us", type=int, default=20, help="of a line, one way")
-    add("--queries", type=int, default=1000, help="for each row")
-    add("--rounds", type=int, default=4, help="in which the modes take turns")
+    add("--delay-us", type=whole_number(0), default=20, help="of a line, one way")
+    add("--queries", type=whole_number(1), default=1000, help="for each row")
+    add("--rounds", type=whole_number(1), default=4, help="in which the modes take turns")
     add("--limit", type=float, default=30.0, help="seconds for a round of a row at most")
     add("--modes", nargs="+", choices=MODES, default=list(MODES))
     add("--background", nargs="+", choices=BACKGROUNDS, default=list(BACKGROUNDS))

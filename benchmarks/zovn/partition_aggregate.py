@@ -21,6 +21,7 @@ from typing import Final
 from benchmarks.zovn.partition_points import Record, Round, points, table
 from benchmarks.zovn.partition_run import Load, Plan, measure
 from benchmarks.zovn.partition_ways import WAYS, missing
+from common.arguments import whole_number
 from common.output import fitting_console
 from lab.errors import LabError
 
@@ -78,15 +79,15 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
         default=QUEUES,
         help="frames at the shallow port: 64,256",
     )
-    add("--queries", type=int, default=1000, help="for each point")
-    add("--rounds", type=int, default=5, help="in which the ways take turns")
+    add("--queries", type=whole_number(1), default=1000, help="for each point")
+    add("--rounds", type=whole_number(1), default=5, help="in which the ways take turns")
     add("--rate", type=float, help="queries/s; by default one after another")
     add("--limit", type=float, default=20.0, help="seconds for a round of a point at most")
     add("--bottleneck", default="1Gbps", help="rate of the port to the aggregator")
     add("--congestion", default="cubic", help="congestion control of the workers, e.g. bbr")
     add("--tail-probes", nargs="+", choices=TAIL_PROBES, default=["yes"], help="of TCP (TLP)")
     add("--tiers", type=int, choices=(2, 3), default=2)
-    add("--middles", type=int, default=4, help="mid-level aggregators with three tiers")
+    add("--middles", type=whole_number(1), default=4, help="mid-level aggregators with three tiers")
     add("--background", type=float, help="background flows, with this mean gap in seconds")
     add("--ways", nargs="+", choices=WAYS, help="by default all that can run here")
     add("--raw", type=Path, help="file of rounds: those that it has are not measured again")

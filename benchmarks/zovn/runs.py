@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 from rich.table import Table
 
 from benchmarks.zovn.switches import WAYS
+from common.arguments import whole_number
 from common.output import fitting_console
 from zovn.core_files import program
 
@@ -71,7 +72,12 @@ def parser(
     )
     add = made.add_argument
     add("--seconds", type=float, default=seconds, help="for each measurement")
-    add("--repetitions", type=int, default=repetitions, help="in which the ways take turns")
+    add(
+        "--repetitions",
+        type=whole_number(1),
+        default=repetitions,
+        help="in which the ways take turns",
+    )
     add("--ways", nargs="+", choices=ways, default=list(ways))
     add("--json", action="store_true", help="print JSON instead of a table")
     add("--quick", action="store_true", help="seconds: no figures")

@@ -24,6 +24,8 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
+from common.arguments import whole_number
+
 CORE: Final = Path(__file__).parents[2] / "zovn" / "core"
 BENCH: Final = CORE / "build" / "zovn-bench"
 PORTS: Final = (2, 8, 16, 32, 64)
@@ -89,7 +91,9 @@ def parser(description: str | None) -> argparse.ArgumentParser:
     )
     options.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options.add_argument("--seconds", type=float, default=0.5, help="for each measurement")
-    options.add_argument("--repetitions", type=int, default=7, help="of each measurement")
+    options.add_argument(
+        "--repetitions", type=whole_number(1), default=7, help="of each measurement"
+    )
     return options
 
 
@@ -101,7 +105,9 @@ def build() -> None:
 def main() -> int:
     """Measure, and print a table or JSON."""
     options = parser(__doc__)
-    options.add_argument("--ports", type=int, nargs="*", default=list(PORTS), help="2 to 72")
+    options.add_argument(
+        "--ports", type=whole_number(2, 72), nargs="*", default=list(PORTS), help="2 to 72"
+    )
     arguments = options.parse_args()
     build()
     found = costs(arguments.ports, arguments.seconds, arguments.repetitions)

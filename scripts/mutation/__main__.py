@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from common.arguments import whole_number
 from scripts.mutation.report import Result, listed, table, total
 from scripts.mutation.worker import Judged, Request
 
@@ -87,8 +88,15 @@ def _arguments() -> argparse.Namespace:
     add("--again", type=Path, metavar="FILE", help="only the survivors of a run's --json FILE")
     add("--json", type=Path, metavar="FILE", help="write every mutant and its outcome there")
     add("--seed", type=int, default=0, help="choose other mutants (default: %(default)s)")
-    add("--limit", type=int, default=40, help="mutants of a file (default: %(default)s)")
-    add("--jobs", type=int, default=2, help="files mutated at the same time (%(default)s)")
+    add(
+        "--limit", type=whole_number(1), default=40, help="mutants of a file (default: %(default)s)"
+    )
+    add(
+        "--jobs",
+        type=whole_number(1),
+        default=2,
+        help="files mutated at the same time (%(default)s)",
+    )
     add("--tree", type=Path, default=Path.cwd(), help="what to copy (default: this directory)")
     return parser.parse_args()
 

@@ -15,6 +15,8 @@ from zovn.native.switch import Counters, MemoryPort, Offload, PortSettings, Sett
 CORE: Final = Path(__file__).parents[2] / "zovn" / "core"
 BROADCAST: Final = b"\xff" * 6
 SERIAL_AT: Final = 20
+PRIORITIES: Final = {priority: priority for priority in range(8)}
+"""Each priority has a class of its own."""
 
 
 def build(target: str = "all") -> None:
@@ -137,6 +139,13 @@ class Rig:
     def drops(self, number: int) -> dict[str, int]:
         """Return the drops of frames from a port, by reason."""
         return dict(self.counters(number).drops)
+
+
+def known(ports: int, settings: Settings | None = None, **sizes: int) -> Rig:
+    """Return a switch that knows where the first address of each port is."""
+    rig = Rig(ports, settings, **sizes)
+    rig.know()
+    return rig
 
 
 def jain(shares: Sequence[float]) -> float:

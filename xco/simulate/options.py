@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 import numpy as np
@@ -35,6 +35,7 @@ FORM: Final = Format(
         "traffic": "halves or shuffled",
         "seconds": "a number above 0, such as 1.5",
         "kind": "udp or tcp",
+        "seed": "a whole number from 0 on",
     },
 )
 
@@ -79,7 +80,7 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     burst: float = 1.0
     timeout: str = "200ms"
     window: str = "1MB"
-    seed: int = 0
+    seed: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 
 def load_options(path: Path) -> tuple[Options, tuple[FlowTable, ...]]:

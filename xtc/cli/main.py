@@ -56,8 +56,8 @@ Burst = Annotated[
     typer.Option(help="Burst beyond the setpoint: 4000 (packets), 2Mb, or 200ms, the default."),
 ]
 Ttl = Annotated[str | None, typer.Option(help="Duration, e.g. 10min (default: no expiry).")]
-Epoch = Annotated[int, typer.Option(help="Epoch of the policer; lower epochs are rejected.")]
-Sequence = Annotated[int, typer.Option(help="Sequence number within the epoch.")]
+Epoch = Annotated[int, typer.Option(min=0, help="Epoch of the policer; lower epochs are rejected.")]
+Sequence = Annotated[int, typer.Option(min=0, help="Sequence number within the epoch.")]
 Punish = Annotated[
     bool, typer.Option("--punish", help="Keep the cap even while the meter is blind.")
 ]
@@ -99,7 +99,7 @@ def status(
 def top(
     runtime_dir: RuntimeDir = RUNTIME,
     json: Json = False,
-    ticks: Annotated[int, typer.Option(help="Exit after N ticks (0 = never).")] = 0,
+    ticks: Annotated[int, typer.Option(min=0, help="Exit after N ticks (0 = never).")] = 0,
 ) -> None:
     """Watch the routers live; with --json, one line a tick."""
     with Client(runtime_dir) as client:

@@ -184,6 +184,7 @@ _CALLS: Final[Mapping[str, tuple[object, Sequence[object]]]] = {
     "switch_check": (ctypes.c_char_p, [_P]),
     "memory_port_new": (_P, [_U32, _U32]),
     "memory_port_offloads": (None, [_P, _U32, _U32]),
+    "memory_port_costly": (None, [_P]),
     "memory_port_send": (_BOOL, [_P, ctypes.c_char_p, _U32, ctypes.POINTER(RawOffload)]),
     "memory_port_receive": (_U32, [_P, _P, ctypes.POINTER(RawOffload)]),
     "memory_port_shut": (None, [_P, _U32]),

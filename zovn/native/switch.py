@@ -131,6 +131,10 @@ class MemoryPort:
         """Say which offloads the peer leaves to others, and which it accepts."""
         self.library.zovn_memory_port_offloads(self.handle, sends, takes)
 
+    def cost(self) -> None:
+        """Be a port of which each frame that it gets is a system call."""
+        self.library.zovn_memory_port_costly(self.handle)
+
     def send(self, frame: bytes, offload: Offload | None = None) -> bool:
         """Send a frame, if there is room."""
         raw = RawOffload(*vars(offload).values()) if offload else None

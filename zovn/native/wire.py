@@ -120,7 +120,8 @@ _CALLS: Final[Mapping[str, tuple[object, Sequence[object]]]] = {
     "wire_port_new": (_P, [_P, _BYTES]),
     "wire_port_wake": (ctypes.c_int, [_P]),
     "wire_port_ask": (None, [_P, _BOOL]),
-    "wire_port_measure": (None, [_P]),
+    "wire_port_mtu": (_U32, [_P]),
+    "wire_port_limit": (None, [_P, _U32]),
     "wire_port_end": (None, [_P]),
     "wire_port_locate": (_BOOL, [_P, _BYTES, _BYTES]),
 }
@@ -259,9 +260,14 @@ class WirePort:
         """Keep that file's clock up to date, or do not."""
         core().zovn_wire_port_ask(self.handle, notify)
 
-    def measure(self) -> None:
-        """See whether the MTU of the interface has changed."""
-        core().zovn_wire_port_measure(self.handle)
+    @property
+    def mtu(self) -> int:
+        """The MTU that the interface has now; 0: it is not known."""
+        return int(core().zovn_wire_port_mtu(self.handle))
+
+    def limit(self, mtu: int) -> None:
+        """Refuse frames that are too long for an MTU from now on."""
+        core().zovn_wire_port_limit(self.handle, mtu)
 
     def end(self) -> None:
         """Count what waits to be sent as lost from now on: the port is about to be removed."""

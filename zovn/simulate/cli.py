@@ -91,7 +91,9 @@ def simulate(
     socket: Annotated[int, typer.Option(help="Datagrams that wait in a VM.")] = 1_000_000,
     limit: Annotated[str, typer.Option(help="Longest simulated time.")] = "60s",
     seed: Annotated[int, typer.Option(help="Of all random choices.")] = 1,
-    jobs: Annotated[int, typer.Option(help="Runs at the same time. Default: processors.")] = 0,
+    jobs: Annotated[
+        int, typer.Option(min=0, help="Number of runs at the same time (0 = processors).")
+    ] = 0,
     quick: Annotated[bool, typer.Option("--quick", help=f"{QUICK} queries only.")] = False,
     plot: Annotated[Path | None, typer.Option(help="Draw the completion times.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,

@@ -41,7 +41,7 @@ class PortReport(msgspec.Struct, frozen=True, kw_only=True):
     """Bits of frames to it per second, at most; 0: no limit."""
     state: str = ""
     """Of a veth: `missing`, `silent`, `first`, `runs` or `gone`; of a TAP: `lossy` or `gone`; of a
-    wire: `runs` or `gone`. Empty for a guest."""
+    wire: `missing`, `runs` or `gone`. Empty for a guest."""
     lost: int | None = None
     """Frames that were lost at its interface, before they came to the switch or after they were
     delivered to the port; None: it has none."""

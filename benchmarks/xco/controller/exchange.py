@@ -23,6 +23,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from common.arguments import whole_number
 from xco.controller.config import ControllerTable, checked
 from xco.controller.loopfile import loop_text
 from xco.core_files import program
@@ -197,8 +198,12 @@ def _row(exchange: str, hosts: int, took: Sequence[int], *, realtime: bool) -> R
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; exit with 1 if the goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--hosts", type=int, nargs="+", default=[5, 256], help="at least 3")
-    parser.add_argument("--count", type=int, default=2000, help="exchanges of each kind")
+    parser.add_argument(
+        "--hosts", type=whole_number(3), nargs="+", default=[5, 256], help="at least 3"
+    )
+    parser.add_argument(
+        "--count", type=whole_number(1), default=2000, help="exchanges of each kind"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     chosen = parser.parse_args(arguments)
     with suppress(PermissionError):  # the hosts' clock must not stop for other work

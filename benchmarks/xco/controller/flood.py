@@ -24,6 +24,7 @@ from dataclasses import asdict, dataclass
 from benchmarks.xco.controller.exchange import Host, now_ns, running_loop, wait_for
 from benchmarks.xco.controller.load import BUILD
 from benchmarks.xco.controller.scheduler import CORE
+from common.arguments import whole_number
 from xco.protocol.messages import Directive, Flag, Header, Mode, Report
 from xco.protocol.stats import read_statistics
 from xco.protocol.wire import encode
@@ -139,9 +140,9 @@ def measure(kind: str, hosts: int, count: int, senders: int) -> Row:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure all kinds; return 1 if a flood adds more than the goal."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--hosts", type=int, default=256)
-    parser.add_argument("--count", type=int, default=2000, help="reports to answer")
-    parser.add_argument("--senders", type=int, default=2, help="processes that flood")
+    parser.add_argument("--hosts", type=whole_number(1), default=256)
+    parser.add_argument("--count", type=whole_number(1), default=2000, help="reports to answer")
+    parser.add_argument("--senders", type=whole_number(1), default=2, help="processes that flood")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
     subprocess.run(["make", "-s", "-C", str(CORE), "all", "load"], check=True)  # noqa: S607  any make

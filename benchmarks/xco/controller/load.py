@@ -40,6 +40,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.xco.controller.scheduler import CORE, topology_of
+from common.arguments import whole_number
 from xco.controller.config import ControllerTable, checked
 from xco.controller.loopfile import loop_text
 from xco.errors import ControllerError
@@ -272,8 +273,10 @@ def parsed() -> tuple[argparse.Namespace, list[tuple[int, int, str]]]:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.add_argument("--seconds", type=int, default=3, help="measured of each run")
-    parser.add_argument("--repetitions", type=int, default=1, help="of each run, in turns")
+    parser.add_argument("--seconds", type=whole_number(1), default=3, help="measured of each run")
+    parser.add_argument(
+        "--repetitions", type=whole_number(1), default=1, help="of each run, in turns"
+    )
     parser.add_argument("--hosts", type=_numbers, help="sizes, with commas")
     parser.add_argument("--pairs", type=_numbers, default=(), help="of active hosts, with commas")
     parser.add_argument("--strategy", help="strategies, with commas")

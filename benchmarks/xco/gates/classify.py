@@ -23,6 +23,7 @@ from rich.progress import track
 from rich.table import Table
 
 from benchmarks.xco.gates.rig import CONTROLLER_ADDRESS, HOST, Rig, rig
+from common.arguments import whole_number
 from xco.protocol.messages import Mode
 
 WAYS: Final = ("none", "queues", "u32", "bpf")
@@ -48,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.xco.gates.classify", description=__doc__
     )
-    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--repetitions", type=whole_number(1), default=5)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
     rounds = [(way, number) for number in range(options.repetitions) for way in WAYS]

@@ -24,6 +24,7 @@ from rich.progress import track
 from rich.table import Table
 
 from benchmarks.xco.gates.rig import LINE_BPS, PAYLOAD, Capture, Rig, StandIn, on_time, rig
+from common.arguments import whole_number
 from xco.protocol.messages import Mode, Permit
 from xco.protocol.wire import Strategy
 
@@ -61,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m benchmarks.xco.gates.conformance", description=__doc__
     )
     parser.add_argument("--seconds", type=float, default=2.0, help="of each run")
-    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--repetitions", type=whole_number(1), default=5)
     parser.add_argument("--alternate", action="store_true", help="the extremes in turns")
     parser.add_argument("--strict", action="store_true", help="exit with 1 if a goal is missed")
     parser.add_argument("--json", action="store_true")

@@ -21,6 +21,7 @@ from rich.progress import track
 from rich.table import Table
 
 from benchmarks.xco.gates.rig import HOST, RECEIVER, Rig, rig
+from common.arguments import whole_number
 from lab.system import namespaces
 from xco.core_files import BUILD, SHIM
 
@@ -54,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.xco.gates.marks", description=__doc__
     )
-    parser.add_argument("--repetitions", type=int, default=9)
+    parser.add_argument("--repetitions", type=whole_number(1), default=9)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
     found: dict[str, list[float]] = {way.name: [] for way in WAYS}

@@ -20,6 +20,7 @@ from rich.progress import track
 from rich.table import Table
 
 from benchmarks.xco.gates.programs import Programs, build, frame, loaded
+from common.arguments import whole_number
 
 WAYS: Final = ("class", "time")
 DESTINATIONS: Final = (1, 64, 256)
@@ -35,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.xco.gates.pace", description=__doc__
     )
-    parser.add_argument("--repetitions", type=int, default=9)
+    parser.add_argument("--repetitions", type=whole_number(1), default=9)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
     found: dict[str, list[float]] = {}

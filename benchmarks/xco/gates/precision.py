@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.xco.gates.rig import LINE_BPS, Capture, StandIn, rig
+from common.arguments import whole_number
 from xco.protocol.messages import Mode, Permit
 
 LATE_GOAL = 0.001
@@ -72,8 +73,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--slice-ms", type=float, default=2.0)
-    parser.add_argument("--guard-us", type=int, default=50)
-    parser.add_argument("--spin-us", type=int, default=100)
+    parser.add_argument("--guard-us", type=whole_number(0), default=50)
+    parser.add_argument("--spin-us", type=whole_number(0), default=100)
     parser.add_argument("--strict", action="store_true", help="exit with 1 if a goal is missed")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()

@@ -1,14 +1,23 @@
 """Messages of front ends that would hold up all sessions: halves, and answers that are not read."""
 
+import os
 import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
 from support.waiting import eventually
-from zovn_front_end import GET_FEATURES, VERSION, FrontEnd, connections
+from zovn_front_end import (
+    GET_FEATURES,
+    SET_LOG_BASE,
+    SET_MEM_TABLE,
+    VERSION,
+    FrontEnd,
+    connections,
+)
 from zovn_rig import address, frame
 from zovn_switch_rig import RunningSwitch, build_guest, running_switch
 
@@ -103,6 +112,47 @@ def test_half_a_message_ends_its_connection(switch: RunningSwitch, connect: Conn
         client.sendall(HALF)
         assert client.recv(1) == b""
     assert connect("a").offered
+
+
+def files_given(switch: RunningSwitch) -> int:
+    """Return how many of the files that tests give are open in the switch."""
+    found = 0
+    for one in Path(f"/proc/{switch.process.pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            found += "memfd:given" in str(one.readlink())
+    return found
+
+
+TABLE = struct.pack("<IIQQQQ", 1, 0, 0, 4096, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        (GET_FEATURES, b"", 0, 8),
+        (SET_MEM_TABLE, TABLE, 0, 3),
+        (SET_LOG_BASE, struct.pack("<QQ", 1 << 60, 1 << 63), 0, 1),
+        (200, b"", 0, 8),
+        (SET_MEM_TABLE, b"", 40, 1),
+        (SET_MEM_TABLE, b"", 5000, 1),
+    ],
+    ids=["none expected", "too many", "no mapping", "unknown", "half", "too long"],
+)
+def test_files_of_messages_that_librte_vhost_refuses_are_closed(
+    switch: RunningSwitch, connect: Connect, message: tuple[int, bytes, int, int]
+) -> None:
+    """Of a message: its number, what is sent of it, how much is not, and how many files."""
+    request, payload, rest, count = message
+    a = connect("a")
+    header = struct.pack("<III", request, VERSION, len(payload) + rest)
+    files = [os.memfd_create("given") for _ in range(count)]
+    socket.send_fds(a.socket, [header + payload], files)
+    for file in files:
+        os.close(file)
+    with suppress(ConnectionError):
+        assert not a.socket.recv(1), "the connection ends"
+    eventually(lambda: not switch.port("a").attached)
+    assert files_given(switch) == 0
 
 
 def test_a_message_in_two_pieces_is_read_whole(switch: RunningSwitch) -> None:

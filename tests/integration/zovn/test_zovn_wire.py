@@ -7,7 +7,7 @@ import subprocess
 import time
 import weakref
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -515,12 +515,51 @@ def test_frames_that_the_interface_no_longer_takes_are_counted_as_lost() -> None
     rig.ports[0].send(tagged(FAR, 0, 20, 1400))
     passing(rig, until=lambda: rig.counters(0).drops.get("too_long") == 1)
     ip("here", "link", "set", "w0", "mtu", "9000")
-    rig.wires[peer.port].measure()
+    wire = rig.wires[peer.port]
+    wire.limit(wire.mtu)
     rig.ports[0].send(tagged(FAR, 0, 21, 1400))
     rig.ports[0].send(tagged(FAR, 0, 22, 1490))  # the buffers are as long as the MTU was
     passing(rig, until=lambda: rig.counters(0).drops.get("too_long") == 2)
     passing(rig, until=lambda: 21 in numbered(peer))
     assert not {20, 22} & set(numbered(peer))
+
+
+@pytest.mark.usefixtures("ends")
+@pytest.mark.parametrize("pfc", [range(8), ()])
+def test_a_frame_that_the_interface_does_not_take_lowers_the_limit_to_below_its_length(
+    pfc: Sequence[int],
+) -> None:
+    """Shorter ones are tried, and lost, until the MTU is read again; with outer tags or without."""
+    peer = Peer(switch(), rate_bps=10**9, pfc=pfc)
+    peer.know()
+    rig, wire = peer.rig, peer.rig.wires[peer.port]
+    ip("here", "link", "set", "w0", "mtu", "1200")
+    drops = []
+    for number, length in enumerate((1404, 1404, 1405, 1403, 1403, 1404)):
+        rig.ports[0].send(tagged(FAR, 0, number, length))
+        rig.settle()
+        drops.append(rig.drops(0).get("too_long", 0))
+    assert (drops, rig.counters(peer.port).overruns) == ([0, 1, 2, 2, 3, 4], 2)
+    wire.limit(wire.mtu)
+    for number, length in ((10, 1165), (11, 1164)):
+        rig.ports[0].send(tagged(FAR, 0, number, length))
+    passing(rig, until=lambda: 11 in numbered(peer))
+    assert rig.drops(0)["too_long"] == 5
+    assert rig.counters(peer.port).overruns == 2
+
+
+@pytest.mark.usefixtures("ends")
+def test_an_mtu_is_that_of_the_interface_and_not_of_another_one_that_has_its_name() -> None:
+    peer = Peer(switch())
+    wire = peer.rig.wires[peer.port]
+    ip("here", "link", "set", "w0", "down")
+    ip("here", "link", "set", "w0", "name", "w7")
+    ip("here", "link", "add", "w0", "type", "veth", "peer", "name", "w8")
+    ip("here", "link", "set", "w0", "mtu", "9000")
+    ip("here", "link", "set", "w7", "mtu", "1300")
+    assert wire.mtu == 1300
+    ip("here", "link", "delete", "w7")
+    assert wire.mtu == 0
 
 
 @pytest.mark.usefixtures("ends")

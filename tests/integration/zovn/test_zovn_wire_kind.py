@@ -2,13 +2,14 @@
 
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rigs.zovn_rig import address
 from rigs.zovn_switch_rig import Guest, RunningSwitch, build_guest, running_switch, whole
-from rigs.zovn_wire_rig import connect, hosts, ip, map_of, name, run, vxlan
+from rigs.zovn_wire_rig import bare, connect, hosts, ip, map_of, name, run, vxlan
 from support.waiting import eventually
 
 from zovn.errors import SwitchError
@@ -39,17 +40,34 @@ def write_map(maps: Path, number: int, station: bytes) -> None:
     new.rename(maps / f"map{number}")
 
 
+def connect_host(number: int, host: str) -> None:
+    """Connect the switch's host to another one, which has the kernel's device."""
+    connect("middle", f"w{number}", host, "w0")
+    vxlan(host, f"10.9.{number}.2", f"10.9.{number}.1", STATIONS[host], f"10.8.0.{number}")
+
+
+def give_address(number: int) -> None:
+    ip("middle", "address", "add", f"10.9.{number}.1/24", "dev", f"w{number}")
+
+
+@contextmanager
+def switch_between_hosts(maps: Path) -> Iterator[RunningSwitch]:
+    """The program with a wire to each of two hosts."""
+    for number, station in enumerate(STATIONS.values(), 1):
+        write_map(maps, number, station)
+    each = [wire(number, maps) for number in (1, 2)]
+    with running_switch(names=["to-one", "to-two"], each=each, netns=name("middle")) as switch:
+        yield switch
+
+
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[RunningSwitch]:
     """The program between two hosts with the kernel's device."""
     with hosts("middle", *STATIONS):
-        for number, (host, station) in enumerate(STATIONS.items(), 1):
-            connect("middle", f"w{number}", host, "w0")
-            ip("middle", "address", "add", f"10.9.{number}.1/24", "dev", f"w{number}")
-            vxlan(host, f"10.9.{number}.2", f"10.9.{number}.1", station, f"10.8.0.{number}")
-            write_map(tmp_path, number, station)
-        each = [wire(number, tmp_path) for number in (1, 2)]
-        with running_switch(names=["to-one", "to-two"], each=each, netns=name("middle")) as switch:
+        for number, host in enumerate(STATIONS, 1):
+            connect_host(number, host)
+            give_address(number)
+        with switch_between_hosts(tmp_path) as switch:
             yield switch
 
 
@@ -99,19 +117,50 @@ def test_an_interface_that_goes_comes_back(running: RunningSwitch) -> None:
     eventually(lambda: running.port("to-two").state == "gone")
     assert not running.port("to-two").attached
     ip("two", "link", "delete", "tunnel")
-    connect("middle", "w2", "two", "w0")
-    ip("middle", "address", "add", "10.9.2.1/24", "dev", "w2")
-    vxlan("two", "10.9.2.2", "10.9.2.1", STATIONS["two"], "10.8.0.2")
+    connect_host(2, "two")
+    give_address(2)
     eventually(lambda: running.port("to-two").attached)
     eventually(reachable)
 
 
+def test_an_interface_that_comes_after_the_start_is_waited_for(tmp_path: Path) -> None:
+    with hosts("middle", *STATIONS):
+        connect_host(1, "one")
+        give_address(1)
+        with switch_between_hosts(tmp_path) as running:
+            assert waits_for(running, "does not exist")
+            peer = ("peer", "name", "w0", "netns", name("two"))
+            ip("middle", "link", "add", "w2", "type", "veth", *peer)
+            eventually(lambda: waits_for(running, "is down"))
+            for host, interface in (("middle", "w2"), ("two", "w0")):
+                bare(host, interface)
+                ip(host, "link", "set", interface, "up")
+            eventually(lambda: waits_for(running, "does not have the address `local` yet"))
+            give_address(2)
+            eventually(lambda: running.port("to-two").state == "runs")
+            vxlan("two", "10.9.2.2", "10.9.2.1", STATIONS["two"], "10.8.0.2")
+            eventually(reachable)
+            assert running.end() == 0
+
+
+def waits_for(running: RunningSwitch, what: str) -> bool:
+    port = running.port("to-two")
+    assert (port.state, port.attached, port.attachments) == ("missing", False, 0)
+    said = f"to-two: interface w2 {what}: waiting for it"
+    assert running.log.read_text().count(said) <= 1, "once, not each second"
+    return said in running.log.read_text()
+
+
 def test_what_cannot_be_opened_is_refused(running: RunningSwitch) -> None:
+    ip("middle", "link", "add", "w3", "type", "veth", "peer", "name", "v3")
+    for interface in ("w3", "v3"):
+        ip("middle", "link", "set", interface, "up")
+    give_address(3)
     words = (
-        "name=third kind=wire interface=w9 local=10.9.3.1 vni=1 locations=/no/map "
+        "name=third kind=wire interface=w3 local=10.9.3.1 vni=1 locations=/no/map "
         "line_rate=1000000000 buffer=344064 pfc=255"
     )
-    with pytest.raises(SwitchError, match="w9: there is no such interface"):
+    with pytest.raises(SwitchError, match=r"^third: w3: locations: /no/map: No such file"):
         control.add(running.config.control, words)
     with pytest.raises(SwitchError, match="a port of kind wire needs locations"):
         control.add(running.config.control, "name=third kind=wire interface=w9")

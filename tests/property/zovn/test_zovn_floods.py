@@ -76,3 +76,26 @@ def test_no_flood_stops_its_sender_for_longer_than_a_stall(
             ports.receive(port, received)
     assert all(numbers == sorted(set(numbers)) for numbers in ports.got.values())
     assert all(port.free_heads == port.sent for port in ports.rig.ports.values())
+
+
+@given(st.lists(st.booleans(), max_size=40), st.integers(1, 3))
+def test_a_flood_that_needs_a_place_takes_it_from_floods_alone(
+    floods: list[bool], parked: int
+) -> None:
+    """Each destination takes a frame in time, so that none stalls; some are floods to both."""
+    rig = Rig(3, Settings(parked=parked, stall_s=STALL_S), sent=40, received=1)
+    rig.switch.fix(1, 1, address(1))
+    for number, flood in enumerate(floods):
+        rig.ports[0].send(frame(address(0), BROADCAST if flood else address(1), number))
+    got: dict[int, list[int]] = {1: [], 2: []}
+    moved = 1
+    while moved:
+        moved = rig.step(0.6 * STALL_S)
+        for port, numbers in got.items():
+            numbers += [serial(one) for one in [rig.ports[port].receive()] if one]
+    assert all(numbers == sorted(set(numbers)) for numbers in got.values())
+    unicast = [number for number, flood in enumerate(floods) if not flood]
+    assert [number for number in got[1] if not floods[number]] == unicast
+    lost = 2 * len(floods) - len(unicast) - sum(map(len, got.values()))
+    assert rig.drops(0) == ({"stalled": lost} if lost else {})
+    assert rig.counters(1).stalls == rig.counters(2).stalls == 0

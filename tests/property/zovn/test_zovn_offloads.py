@@ -344,6 +344,27 @@ def test_a_step_moves_so_many_segments_however_small_they_are() -> None:
     assert rig.drops(0) == {}
 
 
+def test_ports_of_which_each_frame_is_a_system_call_share_a_bound_by_turns() -> None:
+    """Ports 1 to 6 are such, and get segments of one byte; port 8 has its frames in time."""
+    rig = ready(Rig(9, received=4096), 0)
+    costly = range(1, 7)
+    for port in costly:
+        rig.ports[port].cost()
+        packet = Packet(BYTES[:5000], header=address(port) + address(0))
+        assert rig.ports[0].send(packet.unfinished(), packet.offload(1))
+    for steps in range(1, 41):
+        sent = rig.send(7, 8)
+        assert rig.step() > 0, "the switch does not rest before all is moved"
+        assert rig.ports[8].receive_all() == [sent]
+        came = [rig.counters(port).out for port in costly]
+        assert sum(came) == 512 * steps
+        assert max(came) - min(came) <= 512
+        for port in costly:
+            rig.ports[port].receive_all()
+    rig.drain()
+    assert [rig.counters(port).out for port in costly] == [5000] * 6
+
+
 def between_guests(receiver: Guest) -> tuple[Switch, Guest]:
     """Return a switch with a sender that leaves all on port 0, and a receiver on port 1."""
     sender, switch = Guest(offloads=ALL), Switch()

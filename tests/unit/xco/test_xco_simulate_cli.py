@@ -133,6 +133,7 @@ def test_three_hosts_have_no_halves_but_can_be_shuffled(tmp_path: Path) -> None:
         ({"setup": "ring"}, "setup.*tree, incast or uplink"),
         ({"strategy": "slices"}, "strategy.*uncoordinated"),
         ({"seconds": -1.0}, "seconds"),
+        ({"traffic": "shuffled", "seed": -1}, "seed.*a whole number from 0 on"),
         ({"seconds": float("nan")}, "seconds"),
         ({"slot": "fast"}, "slot"),
         ({"buffer": "large"}, "buffer"),

@@ -117,6 +117,21 @@ def test_top_streams_a_line_of_json_a_tick(xtc: Shell) -> None:
     assert ticks == list(range(ticks[0], ticks[0] + 3))
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("top", "--ticks"),
+        ("activate", "a", "--setpoint", "20kpps", "--epoch"),
+        ("retune", "a", "--setpoint", "20kpps", "--sequence"),
+    ],
+)
+def test_a_negative_number_is_a_usage_error_that_names_its_option(
+    alone: Shell, words: tuple[str, ...]
+) -> None:
+    said = alone(*words, "-1", code=2)
+    assert f"Invalid value for '{words[-1]}'" in said
+
+
 def test_release_all_asks_a_daemon_that_runs(xtc: Shell) -> None:
     xtc("activate", "a", "--setpoint", "20kpps")
     assert report(xtc, "release", "--all")["active"] is False

@@ -171,6 +171,12 @@ def test_a_value_out_of_range_is_named_by_its_option(option: str, value: str, sa
     assert str(outcome.exception).startswith(f"{option}: {said}")
 
 
+def test_a_negative_number_of_jobs_is_a_usage_error() -> None:
+    outcome = CliRunner().invoke(APP, ["--queries", "1", "--jobs", "-1"])
+    assert outcome.exit_code == 2
+    assert "Invalid value for '--jobs'" in outcome.stderr
+
+
 def test_every_field_that_an_option_sets_has_its_option() -> None:
     known = {option.opts[0] for option in typer.main.get_command(APP).params}
     assert set(OPTIONS.values()) <= known

@@ -142,6 +142,10 @@ void zovn_memory_port_offloads(struct zovn_port *port, uint32_t sends, uint32_t 
     port->takes = takes;
 }
 
+void zovn_memory_port_costly(struct zovn_port *port) {
+    port->costly = true;
+}
+
 bool zovn_memory_port_send(struct zovn_port *port, const uint8_t *bytes, uint32_t length,
                            const struct zovn_offload *offload) {
     struct memory_port *memory = of(port);

@@ -11,6 +11,9 @@ struct zovn_port *zovn_memory_port_new(uint32_t sent, uint32_t received);
 
 void zovn_memory_port_offloads(struct zovn_port *port, uint32_t sends, uint32_t takes);
 
+/* Have the port bounded as one of which each frame that is put is a system call. */
+void zovn_memory_port_costly(struct zovn_port *port);
+
 /* The peer's side. */
 
 /* Send a frame; return whether there was room. `offload` may be NULL. */

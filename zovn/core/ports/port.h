@@ -65,6 +65,7 @@ struct zovn_port {
     uint32_t heads;
     uint32_t sends;
     uint32_t takes;
+    bool costly; /* each frame that is put is a system call: such ports share a bound in a step */
     enum zovn_fault fault; /* set by any call; the switch then stops the port */
     /* Show the peer what was put; NULL: `publish` does. It is called for all ports before `publish`
      * is, so that no sender has a frame back that its destination does not have. */

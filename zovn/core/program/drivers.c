@@ -7,6 +7,14 @@
 _Static_assert((int)ZOVN_VETH_PROBLEM <= (int)ZOVN_REFUSAL_BYTES, "a problem has room");
 _Static_assert((int)ZOVN_TAP_PROBLEM <= (int)ZOVN_REFUSAL_BYTES, "a problem has room");
 
+static const char *veth_missing(const struct zovn_port_options *options) {
+    return zovn_veth_port_possible(options->interface) ? NULL : "does not exist or is down";
+}
+
+static struct zovn_port *veth_open(const struct zovn_port_options *options, char *problem) {
+    return zovn_veth_port_new(options->interface, problem);
+}
+
 static const char *veth_state(const struct zovn_port *port) {
     static const char *const STATES[] = {
         [ZOVN_VETH_SILENT] = "silent",
@@ -18,26 +26,24 @@ static const char *veth_state(const struct zovn_port *port) {
 }
 
 const struct zovn_interface_driver ZOVN_VETH_DRIVER = {
-    .possible = zovn_veth_port_possible,
-    .open = zovn_veth_port_new,
+    .missing = veth_missing,
+    .open = veth_open,
     .state = veth_state,
     .lost = zovn_veth_port_lost,
     .end = zovn_veth_port_end,
 };
 
-/* It is made where there is none. */
-static bool always(const char *interface) {
-    (void)interface;
-    return true;
+static struct zovn_port *tap_open(const struct zovn_port_options *options, char *problem) {
+    return zovn_tap_port_new(options->interface, problem);
 }
 
 static const char *tap_state(const struct zovn_port *port) {
     return port->fault ? "gone" : "lossy";
 }
 
+/* It is made where there is none, so nothing is missing. */
 const struct zovn_interface_driver ZOVN_TAP_DRIVER = {
-    .possible = always,
-    .open = zovn_tap_port_new,
+    .open = tap_open,
     .state = tap_state,
     .lost = zovn_tap_port_lost,
 };

@@ -14,7 +14,7 @@ struct zovn_interface_port {
     struct zovn_port *port; /* NULL: it is not attached */
     bool was_there;
     uint64_t lost;                    /* of earlier attachments, before frames came to the port */
-    char problem[ZOVN_REFUSAL_BYTES]; /* why the last try failed */
+    char problem[ZOVN_REFUSAL_BYTES]; /* why it is not attached, as it was said */
 };
 
 /* The control thread alone opens ports. */
@@ -35,21 +35,48 @@ static const char *without_interface(const struct zovn_interface_port *named, co
     return names_it ? problem + length + 2 : problem;
 }
 
+static struct zovn_attachment attachment_of(const struct zovn_interface_driver *driver,
+                                            struct zovn_port *port) {
+    struct zovn_attachment attachment = {.port = port, .ask = driver->ask};
+    if (driver->wake)
+        attachment.wakes[attachment.wake_count++] = driver->wake(port);
+    return attachment;
+}
+
 /* Return NULL, or why it cannot be attached. */
 static const char *attach(struct zovn_interface_port *named) {
     const char *problem = NULL;
-    struct zovn_attachment attachment = {0};
-    attachment.port = named->driver->open(interface_of(named), refusal);
-    if (!attachment.port)
+    struct zovn_port *port = named->driver->open(&named->line.options, refusal);
+    if (!port)
         return without_interface(named, refusal);
+    const struct zovn_attachment attachment = attachment_of(named->driver, port);
     if (!zovn_line_attach(&named->line, &attachment, &problem)) {
-        attachment.port->calls->free(attachment.port);
+        port->calls->free(port);
         return problem;
     }
-    named->port = attachment.port;
+    named->port = port;
     named->was_there = true;
     zovn_say("%s: interface %s attached", name_of(named), interface_of(named));
     return NULL;
+}
+
+static const char *missing(const struct zovn_interface_port *named) {
+    const struct zovn_interface_driver *driver = named->driver;
+    return driver->missing ? driver->missing(&named->line.options) : NULL;
+}
+
+/* Say each problem once, not each second. */
+static void note(struct zovn_interface_port *named, const char *before, const char *problem,
+                 const char *after) {
+    const char *now = problem ? problem : "";
+    if (*now && strcmp(now, named->problem) != 0)
+        zovn_say("%s: interface %s %s%s%s", name_of(named), interface_of(named), before, now,
+                 after);
+    snprintf(named->problem, sizeof named->problem, "%s", now);
+}
+
+static void note_missing(struct zovn_interface_port *named, const char *lacks) {
+    note(named, "", lacks, ": waiting for it");
 }
 
 struct zovn_interface_port *zovn_interface_port_open(const struct zovn_interface_driver *driver,
@@ -62,11 +89,11 @@ struct zovn_interface_port *zovn_interface_port_open(const struct zovn_interface
         return NULL;
     named->driver = driver;
     zovn_line_init(&named->line, forwarder, options);
-    if (driver->possible(options->interface))
-        *problem = attach(named);
+    const char *lacks = missing(named);
+    if (lacks)
+        note_missing(named, lacks);
     else
-        zovn_say("%s: interface %s does not exist or is down: waiting for it", options->name,
-                 options->interface);
+        *problem = attach(named);
     if (!*problem)
         return named;
     free(named);
@@ -77,7 +104,6 @@ struct zovn_interface_port *zovn_interface_port_open(const struct zovn_interface
 struct look {
     const struct zovn_interface_port *named;
     const char *state;
-    uint64_t lost;
     bool gone;
 };
 
@@ -85,7 +111,6 @@ static void look(void *context) {
     struct look *looked = context;
     const struct zovn_interface_port *named = looked->named;
     looked->state = named->driver->state(named->port);
-    looked->lost = named->driver->lost(named->port);
     looked->gone = named->port->fault == ZOVN_PEER_GONE;
 }
 
@@ -95,8 +120,18 @@ static struct look look_at(const struct zovn_interface_port *named) {
     return looked;
 }
 
+static uint64_t lost_now(const struct zovn_interface_port *named) {
+    const struct zovn_interface_driver *driver = named->driver;
+    return named->port && driver->lost ? driver->lost(named->port) : 0;
+}
+
+static bool is_gone(const struct zovn_interface_port *named) {
+    const struct zovn_interface_driver *driver = named->driver;
+    return look_at(named).gone || (driver->gone && driver->gone(named->port));
+}
+
 static void detach(struct zovn_interface_port *named) {
-    named->lost += look_at(named).lost;
+    named->lost += lost_now(named);
     zovn_ending_detach(&named->line, named->port, named->driver->end);
     named->port = NULL;
 }
@@ -111,22 +146,22 @@ struct zovn_line *zovn_interface_port_line(struct zovn_interface_port *named) {
     return &named->line;
 }
 
-/* Say each problem once, not each second. */
-static void try_again(struct zovn_interface_port *named) {
-    const char *problem = attach(named);
-    if (problem && strcmp(problem, named->problem) != 0)
-        zovn_say("%s: interface %s cannot be attached: %s", name_of(named), interface_of(named),
-                 problem);
-    snprintf(named->problem, sizeof named->problem, "%s", problem ? problem : "");
+struct zovn_port *zovn_interface_port_attached(const struct zovn_interface_port *named) {
+    return named->port;
 }
 
 void zovn_interface_port_tick(struct zovn_interface_port *named) {
-    if (named->port && look_at(named).gone) {
+    if (named->port && is_gone(named)) {
         detach(named);
-        zovn_say("%s: interface %s is gone: waiting for it", name_of(named), interface_of(named));
+        zovn_say("%s: interface %s is gone", name_of(named), interface_of(named));
     }
-    if (!named->port && named->driver->possible(interface_of(named)))
-        try_again(named);
+    if (named->port)
+        return;
+    const char *lacks = missing(named);
+    if (lacks)
+        note_missing(named, lacks);
+    else
+        note(named, "cannot be attached: ", attach(named), "");
 }
 
 void zovn_interface_port_report(struct zovn_interface_port *named, FILE *to) {
@@ -136,5 +171,5 @@ void zovn_interface_port_report(struct zovn_interface_port *named, FILE *to) {
         looked = look_at(named);
     zovn_line_look(&named->line, &state);
     fprintf(to, " state=%s lost=%" PRIu64, looked.state,
-            named->lost + looked.lost + state.port.counters.overruns);
+            named->lost + lost_now(named) + state.port.counters.overruns);
 }

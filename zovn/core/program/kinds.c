@@ -56,7 +56,7 @@ static void wire_close(void *opened) {
 }
 
 static struct zovn_line *wire_line(void *opened) {
-    return zovn_wire_kind_line(opened);
+    return interface_line(zovn_wire_kind_interface(opened));
 }
 
 static void wire_tick(void *opened) {
@@ -64,7 +64,7 @@ static void wire_tick(void *opened) {
 }
 
 static void wire_report(void *opened, FILE *to) {
-    zovn_wire_kind_report(opened, to);
+    interface_report(zovn_wire_kind_interface(opened), to);
 }
 
 #define BY_INTERFACE(kind, opens) \

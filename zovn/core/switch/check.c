@@ -27,6 +27,8 @@ static const char *walk(const struct zovn_member *source, const struct zovn_queu
                          !zovn_set_has(&parked->waits, destination)
                    : !source->slots[reference].held)
             return "a queue has a frame that is not held";
+        if (parked && i && parked->previous[destination] != last)
+            return "a parked copy does not know what is before it";
         found->held += !parked;
         found->parked += !!parked;
         *bytes += zovn_reference_facts(source, reference)->length;

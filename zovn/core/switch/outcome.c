@@ -47,22 +47,15 @@ void zovn_drop_to(struct zovn_switch *vswitch, uint32_t destination, uint32_t cl
             drop_queue(vswitch, &(struct zovn_place){destination, source, class}, reason);
 }
 
-static void drop_until(struct zovn_switch *vswitch, const struct zovn_place *at, uint32_t last,
-                       enum zovn_reason reason) {
-    uint32_t reference;
-    do {
-        reference = zovn_queue_pop(vswitch, at);
-        zovn_ended(vswitch, at, reference, reason);
-    } while (reference != last);
-}
-
 void zovn_drop_parked(struct zovn_switch *vswitch, uint32_t source, uint32_t reference,
                       enum zovn_reason reason) {
-    const struct zovn_parked *parked = zovn_parking_of(vswitch->members[source], reference);
+    struct zovn_member *member = vswitch->members[source];
+    const struct zovn_parked *parked = zovn_parking_of(member, reference);
     while (zovn_set_any(&parked->waits)) {
         uint32_t destination = zovn_set_first(&parked->waits);
         struct zovn_place at = {destination, source, parked->facts.class};
-        drop_until(vswitch, &at, reference + destination, reason);
+        zovn_queue_unlink(vswitch, &at, reference + destination);
+        zovn_end(member, reference + destination, reason);
     }
 }
 

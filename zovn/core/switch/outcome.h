@@ -16,8 +16,7 @@ void zovn_ended(struct zovn_switch *vswitch, const struct zovn_place *at, uint32
 void zovn_drop_to(struct zovn_switch *vswitch, uint32_t destination, uint32_t classes,
                   enum zovn_reason reason);
 
-/* Drop all copies of a parked frame, by its reference for destination 0; and what its source sent in
- * its class to the same destinations before it. */
+/* Drop all copies of a parked frame, by its reference for destination 0. */
 void zovn_drop_parked(struct zovn_switch *vswitch, uint32_t source, uint32_t reference,
                       enum zovn_reason reason);
 

@@ -40,11 +40,19 @@ static uint32_t next_length(const struct zovn_switch *vswitch,
     return zovn_offload_length(facts, takes_of(destination, queue), queue->done);
 }
 
+/* Only parked copies leave a queue from its middle, so only they know what is before them. */
+static void note_previous(struct zovn_member *source, uint32_t reference, uint32_t previous) {
+    struct zovn_parked *parked = zovn_parking_of(source, reference);
+    if (parked)
+        parked->previous[zovn_parking_destination(reference)] = previous;
+}
+
 void zovn_queue_push(struct zovn_switch *vswitch, const struct zovn_place *at, uint32_t reference) {
     struct zovn_member *source = vswitch->members[at->source];
     struct zovn_class_queues *class = class_at(vswitch, at);
     struct zovn_queue *queue = &class->from[at->source];
     *next_of(source, reference) = ZOVN_NONE;
+    note_previous(source, reference, queue->tail);
     if (queue->count++)
         *next_of(source, queue->tail) = reference;
     else
@@ -70,20 +78,44 @@ static void end_turn(struct zovn_member *destination, const struct zovn_place *a
     }
 }
 
-uint32_t zovn_queue_pop(struct zovn_switch *vswitch, const struct zovn_place *at) {
+static void count_out(struct zovn_switch *vswitch, const struct zovn_place *at,
+                      uint32_t reference) {
     struct zovn_member *destination = vswitch->members[at->destination];
     struct zovn_class_queues *class = class_at(vswitch, at);
-    struct zovn_queue *queue = &class->from[at->source];
-    uint32_t reference = queue->head, length = first_of(vswitch, class, at->source)->length;
-    queue->head = *next_of(vswitch->members[at->source], reference);
-    queue->done = 0;
-    queue->cut = false;
+    uint32_t length = zovn_reference_facts(vswitch->members[at->source], reference)->length;
     class->bytes -= length;
     destination->counters.waiting_bytes -= length;
     destination->counters.waiting--;
-    if (!--queue->count)
+    if (!--class->from[at->source].count)
         end_turn(destination, at);
+}
+
+uint32_t zovn_queue_pop(struct zovn_switch *vswitch, const struct zovn_place *at) {
+    struct zovn_queue *queue = &class_at(vswitch, at)->from[at->source];
+    uint32_t reference = queue->head;
+    queue->head = *next_of(vswitch->members[at->source], reference);
+    queue->done = 0;
+    queue->cut = false;
+    count_out(vswitch, at, reference);
     return reference;
+}
+
+void zovn_queue_unlink(struct zovn_switch *vswitch, const struct zovn_place *at,
+                       uint32_t reference) {
+    struct zovn_member *source = vswitch->members[at->source];
+    struct zovn_queue *queue = &class_at(vswitch, at)->from[at->source];
+    if (reference == queue->head) {
+        zovn_queue_pop(vswitch, at);
+        return;
+    }
+    uint32_t previous = zovn_parking_of(source, reference)->previous[at->destination];
+    uint32_t next = *next_of(source, reference);
+    *next_of(source, previous) = next;
+    if (reference == queue->tail)
+        queue->tail = previous;
+    else
+        note_previous(source, next, previous);
+    count_out(vswitch, at, reference);
 }
 
 /* Deficit round robin (Shreedhar and Varghese 1995): a turn adds a quantum, unused credit stays. */

@@ -17,6 +17,10 @@ void zovn_queue_push(struct zovn_switch *vswitch, const struct zovn_place *at, u
 /* Remove the first frame of a queue that has one; return its reference. */
 uint32_t zovn_queue_pop(struct zovn_switch *vswitch, const struct zovn_place *at);
 
+/* Remove a copy of a parked frame, wherever in its queue it is; `reference` is that of the copy. */
+void zovn_queue_unlink(struct zovn_switch *vswitch, const struct zovn_place *at,
+                       uint32_t reference);
+
 /* Find whose turn it is at a destination, among `classes`, which have frames. Without
  * `zovn_queue_charge` it stays so: what is left of a turn survives a full ring. */
 void zovn_queue_turn(struct zovn_switch *vswitch, uint32_t destination, uint32_t classes,

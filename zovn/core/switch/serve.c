@@ -6,9 +6,6 @@
 #include "switch/outcome.h"
 #include "switch/parking.h"
 
-/* To one destination in a step. All others wait meanwhile, and a frame may have 65,000 segments. */
-enum { MOST_MOVED = 4 * ZOVN_BATCH };
-
 /* Where a frame lies in one piece. A held frame stays there, whatever its ring says meanwhile. */
 static uint8_t *bytes_of(const struct zovn_member *source, uint32_t reference) {
     const struct zovn_parked *parked = zovn_parking_of(source, reference);
@@ -159,11 +156,11 @@ static uint32_t close_lanes(const struct zovn_member *member, uint32_t lane, uin
     return served ? 0 : member->classes;
 }
 
-uint32_t zovn_serve(struct zovn_switch *vswitch, uint32_t destination) {
+uint32_t zovn_serve(struct zovn_switch *vswitch, uint32_t destination, uint32_t most) {
     struct zovn_member *member = vswitch->members[destination];
     uint32_t moved = 0, open = ~0u, served = 0, full = 0; /* classes; lanes */
     uint64_t now_ns = zovn_now(vswitch, destination);
-    while (member->classes & open && moved < MOST_MOVED && may_send(member, now_ns)) {
+    while (member->classes & open && moved < most && may_send(member, now_ns)) {
         struct zovn_place at;
         uint64_t out = member->counters.out;
         zovn_queue_turn(vswitch, destination, member->classes & open, &at);

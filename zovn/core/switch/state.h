@@ -37,6 +37,7 @@ struct zovn_parked {
     uint64_t since_ns;
     uint8_t *bytes;
     uint32_t next[ZOVN_MOST_PORTS]; /* by destination */
+    uint32_t previous[ZOVN_MOST_PORTS]; /* the same; of no meaning for the first of a queue */
 };
 
 struct zovn_queue {
@@ -104,6 +105,7 @@ struct zovn_part {
     uint64_t random; /* never 0 */
     uint32_t shown; /* the parts that this step has shown something, as bits */
     bool backwards; /* from the last one on */
+    uint32_t first_served; /* the member at which the bound of costly ports ended */
     uint8_t order[ZOVN_MOST_PORTS]; /* in which members are classified; up to `end` all of them */
 };
 

@@ -35,6 +35,10 @@ static void give_back(struct zovn_switch *vswitch, uint32_t parts) {
             vswitch->members[i]->port->calls->publish(vswitch->members[i]->port);
 }
 
+/* To one destination in a step, and to all that are costly. All others wait meanwhile, and a frame may
+ * have 65,000 segments. */
+enum { MOST_MOVED = 4 * ZOVN_BATCH, MOST_COSTLY = 2 * MOST_MOVED };
+
 void zovn_publish_all(struct zovn_switch *vswitch) {
     show(vswitch, ~0u);
     give_back(vswitch, ~0u);
@@ -103,14 +107,27 @@ static uint32_t classify_all(struct zovn_switch *vswitch, uint32_t number) {
     return moved;
 }
 
+/* `left` is what may still go to costly ports. The next step begins with the port that used it up. */
+static uint32_t serve(struct zovn_switch *vswitch, uint32_t port, uint32_t *left) {
+    if (!vswitch->members[port]->port->costly)
+        return zovn_serve(vswitch, port, MOST_MOVED);
+    uint32_t moved = zovn_serve(vswitch, port, *left < MOST_MOVED ? *left : MOST_MOVED);
+    if (moved && moved == *left)
+        vswitch->parts[vswitch->members[port]->part].first_served = port;
+    *left -= moved;
+    return moved;
+}
+
 static uint32_t serve_all(struct zovn_switch *vswitch, uint32_t number) {
-    uint32_t moved = 0;
-    for (uint32_t i = 0; i < vswitch->end; i++) {
-        if (!runs(vswitch, i, number))
+    uint32_t moved = 0, left = MOST_COSTLY, end = vswitch->end;
+    uint32_t first = vswitch->parts[number].first_served;
+    for (uint32_t i = 0; i < end; i++) {
+        uint32_t port = first + i < end ? first + i : first + i - end;
+        if (!runs(vswitch, port, number))
             continue;
-        moved += zovn_serve(vswitch, i);
-        zovn_watch(vswitch, i);
-        stop_if_faulty(vswitch, i);
+        moved += serve(vswitch, port, &left);
+        zovn_watch(vswitch, port);
+        stop_if_faulty(vswitch, port);
     }
     return moved;
 }

@@ -7,7 +7,7 @@
  *  - frames from one port to another in one class arrive in the order in which they were sent;
  *  - a frame of a lossless class is never dropped because there is no room for it, unless its
  *    destination took nothing for `stall_ns`; or it was parked for so long, and a later flood of its
- *    sender needs the place; or it was sent before such a frame, to a destination where that waits;
+ *    sender needs the place;
  *  - frames for one destination never wait for another destination, but for floods: a frame that
  *    cannot be parked stays, for `stall_ns` at most, and so does what its sender sent after it.
  *
@@ -48,8 +48,8 @@ bool zovn_switch_drain(struct zovn_switch *vswitch, uint32_t port);
 void zovn_switch_remove(struct zovn_switch *vswitch, uint32_t port, struct zovn_counters *last);
 
 /* Take new frames of all ports, serve all destinations, then publish and notify. At most 64 frames from
- * a port are taken, and at most 256 frames or segments go to a port. Return how many frames were taken,
- * delivered or dropped: after 0 nothing changes until a peer or time does, unless a guest has more bad
+ * a port are taken; at most 256 frames or segments go to a port, and at most 512 to all that are costly.
+ * Return how many frames were taken, delivered or dropped: after 0 nothing changes until a peer or time does, unless a guest has more bad
  * receive buffers than a step tries. */
 uint32_t zovn_switch_step(struct zovn_switch *vswitch, uint64_t now_ns);
 

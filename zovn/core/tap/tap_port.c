@@ -130,7 +130,7 @@ struct zovn_port *zovn_tap_port_new(const char *interface, char *problem) {
             close(file);
         return NULL;
     }
-    tap->port = (struct zovn_port){.calls = &CALLS, .heads = HEADS};
+    tap->port = (struct zovn_port){.calls = &CALLS, .heads = HEADS, .costly = true};
     tap->file = file;
     snprintf(tap->interface, sizeof tap->interface, "%s", interface);
     tap->dropped_before = zovn_tap_dropped(interface);

@@ -29,15 +29,26 @@ static bool fail(char *problem, const char *interface, const char *what) {
     return false;
 }
 
+/* The kernel finds an MTU by name alone, and a name may become that of another interface. */
+uint32_t zovn_link_mtu(const struct zovn_link *link) {
+    struct ifreq request = {.ifr_ifindex = (int)link->index};
+    if (ioctl(link->file, SIOCGIFNAME, &request) || ioctl(link->file, SIOCGIFMTU, &request))
+        return 0;
+    uint32_t mtu = (uint32_t)request.ifr_mtu;
+    bool same =
+        !ioctl(link->file, SIOCGIFINDEX, &request) && request.ifr_ifindex == (int)link->index;
+    return same ? mtu : 0;
+}
+
 static bool look_up(struct zovn_link *link, char *problem) {
     struct ifreq request = {0};
     memcpy(request.ifr_name, link->name, IF_NAMESIZE);
     if (ioctl(link->file, SIOCGIFINDEX, &request))
         return refuse(problem, link->name, "there is no such interface in this network namespace");
     link->index = (uint32_t)request.ifr_ifindex;
-    if (ioctl(link->file, SIOCGIFMTU, &request))
-        return fail(problem, link->name, "read its MTU");
-    link->mtu = (uint32_t)request.ifr_mtu;
+    link->mtu = zovn_link_mtu(link);
+    if (!link->mtu)
+        return refuse(problem, link->name, "its MTU is not known");
     if (ioctl(link->file, SIOCGIFHWADDR, &request))
         return fail(problem, link->name, "read its address");
     memcpy(link->self.ethernet, request.ifr_hwaddr.sa_data, 6);
@@ -84,6 +95,32 @@ static bool reserve(struct zovn_link *link, char *problem) {
     if (errno == EADDRINUSE)
         return refuse(problem, link->name, "another program, or a vxlan device, has UDP port 4789");
     return fail(problem, link->name, "have UDP port 4789");
+}
+
+static bool has_address(int file, const uint8_t address[4]) {
+    struct sockaddr_in self = {.sin_family = AF_INET};
+    memcpy(&self.sin_addr, address, 4);
+    return !bind(file, (struct sockaddr *)&self, sizeof self) || errno != EADDRNOTAVAIL;
+}
+
+static const char *lacks(int file, const char *interface, const uint8_t address[4]) {
+    struct ifreq request = {0};
+    snprintf(request.ifr_name, sizeof request.ifr_name, "%s", interface);
+    if (ioctl(file, SIOCGIFFLAGS, &request))
+        return "does not exist";
+    if (!(request.ifr_flags & IFF_UP))
+        return "is down";
+    return has_address(file, address) ? NULL : "does not have the address `local` yet";
+}
+
+/* Where that cannot be found out, opening the link says why. */
+const char *zovn_link_missing(const char *interface, const uint8_t address[4]) {
+    int any = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (any < 0)
+        return NULL;
+    const char *missing = lacks(any, interface, address);
+    close(any);
+    return missing;
 }
 
 bool zovn_link_open(struct zovn_link *link, const char *interface, const uint8_t address[4],
@@ -145,12 +182,6 @@ int zovn_link_receive(struct zovn_link *link, uint8_t *room, uint32_t size,
 
 int zovn_link_send(struct zovn_link *link, const uint8_t *bytes, uint32_t length) {
     return send(link->file, bytes, length, MSG_DONTWAIT) == (ssize_t)length ? 0 : -errno;
-}
-
-uint32_t zovn_link_mtu(const struct zovn_link *link) {
-    struct ifreq request = {0};
-    memcpy(request.ifr_name, link->name, IF_NAMESIZE);
-    return ioctl(link->file, SIOCGIFMTU, &request) ? link->mtu : (uint32_t)request.ifr_mtu;
 }
 
 /* The kernel then takes the socket's interface away, and says nothing. */

@@ -19,6 +19,9 @@ struct zovn_link {
     uint64_t overruns;
 };
 
+/* Return what an interface lacks for that, as words after its name, and may still come; or NULL. */
+const char *zovn_link_missing(const char *interface, const uint8_t address[4]);
+
 /* Open an interface with one of its addresses; return false with the reason in `problem`. */
 bool zovn_link_open(struct zovn_link *link, const char *interface, const uint8_t address[4],
                     char *problem);
@@ -39,7 +42,8 @@ int zovn_link_receive(struct zovn_link *link, uint8_t *room, uint32_t size,
 /* Return 0 or a negative errno; the frame is then not sent. */
 int zovn_link_send(struct zovn_link *link, const uint8_t *bytes, uint32_t length);
 
-/* Return the MTU that the interface has now, or had when it was opened if that is not known. */
+/* Return the MTU that the interface has now, whatever its name is; 0: it is not known. The kernel may
+ * have this wait. */
 uint32_t zovn_link_mtu(const struct zovn_link *link);
 
 /* Return whether the interface was removed. */

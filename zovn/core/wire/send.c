@@ -81,8 +81,18 @@ static void ask_for_neighbours(struct zovn_wire *wire, uint64_t now_ns) {
     }
 }
 
-/* The interface's queue may be full, or the interface down: the frame stays. One that it never takes,
- * since its MTU was lowered, must not stay: it is lost, and longer ones are refused from now on. */
+/* The MTU was lowered. The control thread reads it soon: the kernel may have that wait. Until then frames
+ * of this length, and longer ones, are refused. */
+static void lose(struct zovn_wire *wire, uint32_t length) {
+    uint32_t headers = ZOVN_VXLAN_HEADERS - (wire->sender.classes ? 0 : ZOVN_VXLAN_TAG);
+    uint32_t most = length - headers - 1;
+    wire->lost++;
+    if (most < wire->most)
+        wire->most = most;
+}
+
+/* The interface's queue may be full, or the interface down: the frame stays. One that it never takes
+ * must not stay: it is lost. */
 static bool send_frame(struct zovn_wire *wire, uint64_t now_ns) {
     const uint8_t *bytes;
     uint32_t length;
@@ -90,10 +100,8 @@ static bool send_frame(struct zovn_wire *wire, uint64_t now_ns) {
     int error = zovn_link_send(&wire->link, bytes, length);
     if (error == -ENODEV || error == -ENXIO)
         wire->port.fault = ZOVN_PEER_GONE;
-    if (error == -EMSGSIZE) {
-        wire->lost++;
-        zovn_wire_measure(wire);
-    }
+    if (error == -EMSGSIZE)
+        lose(wire, length);
     wire->congested = error && error != -EMSGSIZE;
     if (!wire->congested)
         zovn_outbound_sent(&wire->outbound, (uint32_t)class, now_ns);

@@ -14,6 +14,7 @@ enum {
     ZOVN_VXLAN_PORT = 4789,
     ZOVN_VXLAN_MOST_VNI = 0xffffff,
     ZOVN_VXLAN_HEADERS = 54, /* Ethernet with a tag, IPv4, UDP, VXLAN */
+    ZOVN_VXLAN_TAG = 4,      /* of these, what a frame without a tag does not have */
     ZOVN_VXLAN_PACKET = 36,  /* what the outer MTU has before the inner frame */
     ZOVN_VXLAN_UNTAGGED = 0xff, /* the class of a frame without an outer tag */
 };

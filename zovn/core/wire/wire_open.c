@@ -59,10 +59,9 @@ static bool check(const struct zovn_wire_settings *settings, char *problem) {
 }
 
 /* The buffers have room for the MTU that the interface had when it was opened. */
-void zovn_wire_measure(struct zovn_wire *wire) {
-    uint32_t now = zovn_link_mtu(&wire->link);
-    uint32_t mtu = now < wire->link.mtu ? now : wire->link.mtu;
-    wire->most = mtu > ZOVN_VXLAN_PACKET ? mtu - ZOVN_VXLAN_PACKET : 0;
+void zovn_wire_limit(struct zovn_wire *wire, uint32_t mtu) {
+    uint32_t usable = mtu < wire->link.mtu ? mtu : wire->link.mtu;
+    wire->most = usable > ZOVN_VXLAN_PACKET ? usable - ZOVN_VXLAN_PACKET : 0;
 }
 
 static bool open_buffers(struct zovn_wire *wire, const struct zovn_wire_settings *settings,
@@ -71,7 +70,7 @@ static bool open_buffers(struct zovn_wire *wire, const struct zovn_wire_settings
     uint32_t slot = (frame + ZOVN_LINK_SPARE + ALIGN) / ALIGN * ALIGN;
     if (wire->link.mtu < ZOVN_VXLAN_PACKET + 64)
         return refuse(problem, "the MTU of the interface is too small");
-    zovn_wire_measure(wire);
+    zovn_wire_limit(wire, wire->link.mtu);
     return (zovn_inbound_init(&wire->inbound, settings->buffer_bytes, slot) &&
             zovn_outbound_init(&wire->outbound, settings->rate_bps, slot)) ||
            refuse(problem, "no memory for the buffers");

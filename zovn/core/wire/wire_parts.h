@@ -42,8 +42,8 @@ enum zovn_put_result zovn_wire_put(struct zovn_wire *wire, const struct zovn_fra
 /* Send pauses, questions, and what the line and the peer take. */
 void zovn_wire_send(struct zovn_wire *wire, uint64_t now_ns);
 
-/* See how long an inner frame may be now. */
-void zovn_wire_measure(struct zovn_wire *wire);
+/* Set how long an inner frame may be by the interface's MTU. */
+void zovn_wire_limit(struct zovn_wire *wire, uint32_t mtu);
 
 /* Have the clock end a sleep when something is due. */
 void zovn_wire_arm(struct zovn_wire *wire, uint64_t now_ns);

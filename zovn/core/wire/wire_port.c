@@ -97,6 +97,10 @@ struct zovn_port *zovn_wire_port_new(const struct zovn_wire_settings *settings, 
     return &wire->port;
 }
 
+const char *zovn_wire_port_missing(const char *interface, const uint8_t local[4]) {
+    return zovn_link_missing(interface, local);
+}
+
 int zovn_wire_port_wake(const struct zovn_port *port) {
     return ((const struct zovn_wire *)port)->wake;
 }
@@ -107,8 +111,12 @@ void zovn_wire_port_ask(struct zovn_port *port, bool notify) {
         zovn_wire_arm(of(port), zovn_wire_now());
 }
 
-void zovn_wire_port_measure(struct zovn_port *port) {
-    zovn_wire_measure(of(port));
+uint32_t zovn_wire_port_mtu(const struct zovn_port *port) {
+    return zovn_link_mtu(&((const struct zovn_wire *)port)->link);
+}
+
+void zovn_wire_port_limit(struct zovn_port *port, uint32_t mtu) {
+    zovn_wire_limit(of(port), mtu);
 }
 
 void zovn_wire_port_end(struct zovn_port *port) {

@@ -26,6 +26,9 @@ struct zovn_wire_settings {
     uint8_t class; /* of which frames without an outer tag take the buffer */
 };
 
+/* Return what an interface lacks for a port, as words after its name, that may come by itself; or NULL. */
+const char *zovn_wire_port_missing(const char *interface, const uint8_t local[4]);
+
 /* Return a port, or NULL with the reason in `problem`, of 256 bytes. */
 struct zovn_port *zovn_wire_port_new(const struct zovn_wire_settings *settings, char *problem);
 
@@ -35,9 +38,13 @@ int zovn_wire_port_wake(const struct zovn_port *port);
 /* Keep that file's clock up to date, or do not, while the port is stepped all the time. */
 void zovn_wire_port_ask(struct zovn_port *port, bool notify);
 
-/* See whether the MTU of the interface has changed: longer frames are then refused. It may not exceed what it
- * was when the port was made. */
-void zovn_wire_port_measure(struct zovn_port *port);
+/* Return the MTU that the interface has now; 0: it is not known. The kernel may have this wait, so it is
+ * for another thread than the one that steps the port. */
+uint32_t zovn_wire_port_mtu(const struct zovn_port *port);
+
+/* Refuse frames that are too long for an MTU from now on. What exceeds the MTU of which the port was made
+ * has no effect. */
+void zovn_wire_port_limit(struct zovn_port *port, uint32_t mtu);
 
 /* The port is about to be removed: what waits to be sent counts as lost from now on (`overruns` of
  * ports/port.h), as what the interface refuses as too long always does. */
