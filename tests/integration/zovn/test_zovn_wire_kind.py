@@ -10,6 +10,8 @@ import pytest
 from rigs.zovn_rig import address
 from rigs.zovn_switch_rig import Guest, RunningSwitch, build_guest, running_switch, whole
 from rigs.zovn_wire_rig import bare, connect, hosts, ip, map_of, name, run, vxlan
+from support.inconclusive import inconclusive
+from support.stalls import Stalls
 from support.waiting import eventually
 
 from zovn.errors import SwitchError
@@ -173,6 +175,7 @@ def test_what_cannot_be_opened_is_refused(running: RunningSwitch) -> None:
 
 FRAMES = 5000
 CLASS = 3
+RESPONSE_S = 0.2
 ENDS = {"here": ("10.9.0.1", "02:00:00:00:00:01"), "there": ("10.9.0.2", "02:00:00:00:00:03")}
 
 
@@ -186,7 +189,7 @@ def end(host: str, maps: Path) -> dict[str, Any]:
         "kind": "wire",
         "interface": "w0",
         "addresses": [station],
-        "wire": own | {"response": "200ms"},
+        "wire": own | {"response": f"{RESPONSE_S * 1e3:g}ms"},
     }
     return {"names": ["guest", "wire"], "each": [{"class": CLASS}, port], "netns": name(host)}
 
@@ -197,8 +200,13 @@ def knows(host: str) -> bool:
     return "lladdr" in run("ip", "-n", name(host), "neighbour", "show", ENDS[other][0])
 
 
+def arrived(there: RunningSwitch) -> int:
+    """Return how many frames a host has had from the line."""
+    return there.port("guest").counters["out"] + there.port("wire").counters["beyond"]
+
+
 def test_a_slow_guest_at_one_host_slows_its_sender_at_another_and_loses_nothing(
-    tmp_path: Path,
+    tmp_path: Path, stalls: Stalls
 ) -> None:
     """A frame takes 114 us of the line, and the receiver takes one in 1 ms."""
     with hosts(*ENDS):
@@ -216,11 +224,14 @@ def test_a_slow_guest_at_one_host_slows_its_sender_at_another_and_loses_nothing(
             eventually(lambda: knows("here") and knows("there"))
             receiver.go()
             sender.go()
-            eventually(lambda: there.port("guest").counters["out"] >= FRAMES)
+            eventually(lambda: arrived(there) >= FRAMES)
+            beyond = there.port("wire").counters["beyond"]
+            if beyond and stalls.longest() > RESPONSE_S / 2:
+                inconclusive(f"{beyond} beyond; a CPU stood still for {stalls.longest():.3g} s")
             found = receiver.result()["3"]["from"]
             assert whole(found["1"], FRAMES)
             report = {"here": here.port("wire"), "there": there.port("wire")}
-            assert report["there"].counters["beyond"] == 0
+            assert beyond == 0
             assert report["there"].counters["pauses_sent"] > 0
             assert report["here"].counters["pauses"] == report["there"].counters["pauses_sent"]
             assert report["here"].counters["paused_ns"] > 0
