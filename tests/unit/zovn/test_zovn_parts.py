@@ -1,7 +1,7 @@
 """Parts of the switch: which has a port, and what a frame between two of them does in each step."""
 
 import pytest
-from zovn_rig import address, build, frame
+from zovn_rig import BROADCAST, address, build, frame
 
 from zovn.errors import SettingsError
 from zovn.native.switch import Class, MemoryPort, Settings, Switch
@@ -103,6 +103,22 @@ def test_addresses_age_by_the_clock_of_the_first_part() -> None:
     assert switch.find(1, address(1, 1)) == 1
     switch.step_part(0)
     assert switch.find(1, address(1, 1)) is None
+
+
+def test_parking_makes_room_when_no_part_is_in_a_step() -> None:
+    switch, ports = parts(2, 3, parked=1, stall_s=1.0)
+    for _ in range(2):
+        ports[1].send(frame(address(1), BROADCAST))
+    assert switch.step_part(1) == (1, 0b01)
+    assert not switch.wants_alone
+    assert switch.step_part(1, after_s=1.0) == (0, 0b01)
+    assert switch.wants_alone
+    assert switch.counters(1).parked == 2
+    switch.settle_parts()
+    assert not switch.wants_alone
+    assert switch.check() is None
+    assert switch.counters(1).drops == {"stalled": 2}
+    assert switch.step_part(1) == (1, 0b01)
 
 
 def test_a_lossy_class_is_fair_to_ports_of_all_parts() -> None:
