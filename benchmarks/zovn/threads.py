@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.zovn.step import BYTES, build, measure, parser
+from common.arguments import whole_number
 
 PORTS: Final = (2, 8, 32)
 
@@ -62,8 +63,9 @@ def main() -> int:
     """Measure, and print a table or JSON."""
     options = parser(__doc__)
     most = min(8, os.cpu_count() or 1)
+    default = list(range(1, most + 1))
     options.add_argument(
-        "--threads", type=int, nargs="*", default=list(range(1, most + 1)), help="1 to 8"
+        "--threads", type=whole_number(1, 8), nargs="*", default=default, help="1 to 8"
     )
     arguments = options.parse_args()
     build()
