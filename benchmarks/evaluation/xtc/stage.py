@@ -1,9 +1,10 @@
 """One router of the lab, held in the ways of the XTC evaluation: no control to our default law.
 
 The paper's laws run in the daemon with period, dead zone and whole-percent caps of the paper, gains
-of this machine, and no shield; they begin at their smallest cap, as in the paper. Ours is the
-default: fine caps, and the shield. For TCP there is a way with a longer burst, because the default
-burst is as long as TCP's smallest retransmission timeout.
+of this machine, and no shield. They begin at the fixed cap of the setpoint: the paper leaves out
+the first ten seconds, which its PI needs to come from the smallest cap. Ours is the default: fine
+caps, and the shield. For TCP there is a way with a longer burst, because the default burst is as
+long as TCP's smallest retransmission timeout.
 """
 
 import tempfile
@@ -37,8 +38,8 @@ OURS: Final = "ours"
 OURS_BURST: Final = "ours, burst of 0.4 s"
 OURS_CAP: Final = "our law, cap alone"
 CONTROLLED: Final = (FIXED, PI, DEAD_BEAT, OURS)
-LAWS: Final = {PI: ("pi", 1.0), DEAD_BEAT: ("dead-beat-min3", 3.0)}
-"""The configured law, and its smallest cap in percent."""
+LAWS: Final = {PI: "pi", DEAD_BEAT: "dead-beat-min3"}
+"""The configured law."""
 TCP_BURST_S: Final = 0.4
 """A TCP flow that waits 0.2 s for its retransmission has room for as much again afterwards."""
 PROBE_US: Final = 10_000
@@ -86,7 +87,7 @@ def table_of(router: Router, way: str, model_file: Path) -> str:
     """Return a router's table for one of the ways."""
     table = lab_router(router)
     if way in LAWS:
-        return f'{table}\nlaw = "{LAWS[way][0]}"\nmodel = "{model_file}"\nshield = false'
+        return f'{table}\nlaw = "{LAWS[way]}"\nmodel = "{model_file}"\nshield = false'
     return table + ("\nshield = false" if way == OURS_CAP else "")
 
 
@@ -167,13 +168,11 @@ class Stage:
             actuator.restore(original)
 
     def _begin(self, rig: Rig, quota: CgroupActuator, way: str, setpoint: float) -> None:
-        if way == FIXED:
+        if way == FIXED or way in LAWS:
             assert self._calibration is not None
             percent = self._calibration.fixed_percent(setpoint)
             quota.apply(CapFraction(max(percent / 100, quota.limits.floor)))
-        elif way != NONE:
-            if way in LAWS:
-                quota.apply(CapFraction(LAWS[way][1] / 100))
+        if way not in (FIXED, NONE):
             rig.client.call(activation(self.name, way, setpoint))
 
     def _probe(self) -> Traffic[Pinged]:

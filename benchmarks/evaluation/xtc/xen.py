@@ -104,12 +104,12 @@ def published() -> dict[tuple[str, str, str], float]:
 def order(run: Run) -> Order:
     """Return the order for a run."""
     way, point = run.cell.way, POINTS[run.cell.point]
-    law, smallest = LAWS.get(way, ("default" if way == OURS else "", 0.0))
+    law = LAWS.get(way, "default" if way == OURS else "")
     setpoint = point.setpoint
     return Order(
         name=run.words,
         setpoint_pps=None if setpoint is None else setpoint * OFFERED_PPS / PAPER_KPPS,
-        begin_percent=None if way == FIXED else round(smallest),
+        begin_percent=None if way == FIXED or way in LAWS else 0,
         law=law,
         table=f'law = "{law}"\nmodel = "{MODEL}"\nshield = false\n' if way in LAWS else "",
         theft=THEFT if point.traffic == THIEF else 0.0,

@@ -64,8 +64,8 @@ def test_the_task_has_the_runs_in_their_order() -> None:
     ("way", "law", "begin_percent"),
     [
         (FIXED, "", None),
-        (PI, "pi", 1),
-        (DEAD_BEAT, "dead-beat-min3", 3),
+        (PI, "pi", None),
+        (DEAD_BEAT, "dead-beat-min3", None),
         (OURS, "default", 0),
     ],
 )
