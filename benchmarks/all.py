@@ -176,7 +176,7 @@ def main() -> int:
     """Run the benchmarks of the command line; 1 where one could not run to its end."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="shortest settings: no figures")
-    parser.add_argument("--only", default="", help="benchmarks whose names begin so, e.g. xco")
+    parser.add_argument("--only", default="", help="benchmarks with names that begin so, e.g. xco")
     parser.add_argument("--resume", action="store_true", help="skip what was finished before")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
     options = parser.parse_args()

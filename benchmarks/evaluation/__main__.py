@@ -3,7 +3,7 @@
     python -m benchmarks.evaluation                  # two hours, on an otherwise idle machine
     python -m benchmarks.evaluation --quick          # ten minutes: shows that everything runs
     python -m benchmarks.evaluation --resume         # skips the runs that have raw files
-    python -m benchmarks.evaluation --only xtc-hold  # one experiment, or all whose names begin so
+    python -m benchmarks.evaluation --only xtc-hold  # this one, or all with names that begin so
     python -m benchmarks.evaluation --report         # no run: the report of the raw files
 
 Raw values: build/evaluation/raw (quick: raw-quick). Results: build/evaluation/report.html and
@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.evaluation import calibration as calibrations
-from benchmarks.evaluation.archive import Archive, dumps
+from benchmarks.evaluation.archive import Archive, dumps, load
 from benchmarks.evaluation.calibration import Calibration
 from benchmarks.evaluation.catalogue import EXPERIMENTS, chosen
 from benchmarks.evaluation.execute import execute
+from benchmarks.evaluation.machine import this_machine
 from benchmarks.evaluation.plan import Experiment, missing, planned_s, runs_of
 from benchmarks.evaluation.progress import clock
-from benchmarks.evaluation.raw import machines, read_all, results
+from benchmarks.evaluation.raw import Raw, machines, read_all, results
 from benchmarks.evaluation.report import Evaluation, as_json, write
 from benchmarks.evaluation.xtc import calibrate
 from benchmarks.rig import lab_missing
@@ -45,10 +46,14 @@ def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="one short repetition of few points")
     parser.add_argument("--resume", action="store_true", help="skip runs that have raw files")
     parser.add_argument("--report", action="store_true", help="make no run, only the report")
-    parser.add_argument("--only", help="experiments whose names begin so, e.g. xtc-hold")
+    parser.add_argument("--only", help="experiments with names that begin so, e.g. xtc-hold")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
     parser.add_argument("--list", action="store_true", help="print the plan and make no run")
-    parser.add_argument("--archive", type=Path, help="a file for all raw values, see docs/measured")
+    parser.add_argument(
+        "--archive",
+        type=Path,
+        help="a file for all raw values; it keeps those of experiments without any now",
+    )
     parser.add_argument("--output", type=Path, default=OUTPUT, help=f"folder ({OUTPUT})")
     return parser.parse_args(arguments)
 
@@ -79,14 +84,30 @@ def forget(experiments: Sequence[Experiment], raw: Path) -> None:
 
 
 def calibrated(raw: Path, *, quick: bool) -> Calibration:
-    """Return the calibration of these raw values, measured if there is none."""
+    """Return the calibration of these raw values, measured if there is none for this CPU."""
     path = raw / "calibration.json"
     known = calibrations.load(path)
-    if known is None:
+    if known is None or known.cpu != this_machine().cpu:
         say("calibration: throughput without cap, and at several caps")
         known = calibrate.measure(quick=quick)
         calibrations.save(known, path)
     return known
+
+
+def with_calibration(
+    wanted: Sequence[Experiment], raw: Path, *, quick: bool
+) -> tuple[Sequence[Experiment], Calibration | None]:
+    """Return the experiments that can be run, and the calibration if any of them needs it.
+
+    The firewall of the calibration: experiments without it run, even if it fails.
+    """
+    if not any(one.calibrated for one in wanted):
+        return wanted, None
+    try:
+        return wanted, calibrated(raw, quick=quick)
+    except Exception as error:  # noqa: BLE001
+        say(f"calibration failed: {type(error).__name__}: {error}")
+        return tuple(one for one in wanted if not one.calibrated), None
 
 
 def incomplete(raw: Path, *, quick: bool) -> dict[str, str]:
@@ -114,10 +135,14 @@ def evaluate(raw: Path, *, quick: bool) -> Evaluation:
     )
 
 
-def archived(raw: Path, *, quick: bool) -> Archive:
-    """Return the archive of the raw values that there are."""
-    raws = read_all(raw, runs_of(EXPERIMENTS, quick=quick))
-    return Archive(calibrations.load(raw / "calibration.json"), raws)
+def archived(raw: Path, before: Archive, *, quick: bool) -> Archive:
+    """Return an archive of these raw values, and of other experiments what was there before."""
+    found: list[Raw] = []
+    for one in EXPERIMENTS:
+        kept = [each for each in before.raws if each.run.experiment == one.name]
+        found += read_all(raw, one.runs(quick=quick)) or kept
+    calibration = calibrations.load(raw / "calibration.json") or before.calibration
+    return Archive(calibration, found)
 
 
 def main() -> int:
@@ -135,17 +160,17 @@ def main() -> int:
     raw = raw_folder(given.output, quick=given.quick)
     if not given.resume:
         forget(wanted, raw)
-    needed = any(one.calibrated for one in wanted)
-    calibration = calibrated(raw, quick=given.quick) if needed else None
-    failed = execute(wanted, calibration, raw, quick=given.quick, say=say)
+    able, calibration = with_calibration(wanted, raw, quick=given.quick)
+    failed = execute(able, calibration, raw, quick=given.quick, say=say)
     evaluation = evaluate(raw, quick=given.quick)
     if given.archive:
-        given.archive.write_text(dumps(archived(raw, quick=given.quick)))
+        before = load(given.archive) if given.archive.exists() else Archive(None, [])
+        given.archive.write_text(dumps(archived(raw, before, quick=given.quick)))
     report, _ = write(evaluation, given.output)
     if given.json:
         print(as_json(one for found in evaluation.results.values() for one in found), end="")
     say(f"report: {report}")
-    return 1 if failed else 0
+    return 1 if failed or able != wanted else 0
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from models import ControlGains, HostModel, LogCapModel, dump_host
 from training.design.gains import design
@@ -22,6 +23,11 @@ PAPER_KPPS: Final = 100.0
 """The rate of the paper's flood."""
 SHARE_OF_TOP: Final = 0.8
 """What the paper's 100 kp/s correspond to, of the uncapped router's throughput here."""
+
+
+MAX_LAG: Final = 0.99
+"""Of Eq. 1: with a = 1 the throughput would not settle."""
+Floats = npt.NDArray[np.float64]
 
 
 class Step(NamedTuple):
@@ -51,6 +57,8 @@ class Calibration:
     cap_map: tuple[tuple[float, float], ...]
     """Cap in percent and throughput in packets/s, rising."""
     equation: Equation
+    cpu: str = ""
+    """Of the machine that was measured."""
 
     @property
     def scale(self) -> float:
@@ -90,12 +98,22 @@ def fit(steps: Sequence[Step], threshold_percent: float) -> Equation:
     caps = np.log10([second.percent for _, second in below])
     y, u = float(after.mean()), float(caps.mean())
     columns = np.column_stack([before - before.mean(), caps - u])
-    (a, b), *_ = np.linalg.lstsq(columns, after - y, rcond=None)
+    a, b = _stable(columns, after - y)
     missed = after - y - columns @ np.array([a, b])
     explained = 1 - float(missed @ missed) / float((after - y) @ (after - y))
     if b <= 0:
         raise ValueError(f"b of Eq. 1 is {b:.3g}: the throughput does not rise with the cap")
-    return Equation(min(max(float(a), 0.0), 0.99), float(b), y, u, explained)
+    return Equation(float(a), float(b), y, u, explained)
+
+
+def _stable(columns: Floats, after: Floats) -> tuple[float, float]:
+    """Return least-squares a and b, with b for the nearest a if a is not in 0 to 0.99."""
+    (a, b), *_ = np.linalg.lstsq(columns, after, rcond=None)
+    bounded = min(max(float(a), 0.0), MAX_LAG)
+    if bounded != a:
+        before, caps = columns.T
+        b = caps @ (after - bounded * before) / (caps @ caps)
+    return bounded, float(b)
 
 
 def rising(points: Sequence[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
@@ -147,4 +165,5 @@ def load(path: Path) -> Calibration | None:
 def of_json(found: Mapping[str, Any]) -> Calibration:
     """Return the calibration of a JSON object."""
     points = tuple((percent, rate) for percent, rate in found["cap_map"])
-    return Calibration(found["top_pps"], points, Equation(**found["equation"]))
+    equation = Equation(**found["equation"])
+    return Calibration(found["top_pps"], points, equation, found.get("cpu", ""))

@@ -26,7 +26,7 @@ PAPERS: Final = tuple(dict.fromkeys(one.paper for one in EXPERIMENTS))
 
 
 def chosen(only: str | None) -> tuple[Experiment, ...]:
-    """Return the experiments to run whose names begin so; all without a name.
+    """Return the experiments to run with names that begin so; all without a name.
 
     Raises:
         ValueError: no experiment to run has that name.

@@ -37,10 +37,10 @@ def table(results: Sequence[Result]) -> str:
 
 def comparison(experiments: Sequence[Experiment], results: Mapping[str, Sequence[Result]]) -> str:
     """Return the two columns: better than the paper, worse than the paper."""
-    better = [_line(one) for _, one in _judged("better", experiments, results)]
+    better = [_line(one) for _, one in compared("better", experiments, results)]
     worse = [
         f"{_line(one)}<br>{escape(reason(experiment.name, one.metric))}"
-        for experiment, one in _judged("worse", experiments, results)
+        for experiment, one in compared("worse", experiments, results)
     ]
     columns = _column("Better than the paper", better) + _column("Worse than the paper", worse)
     return f'<div class="columns">{columns}</div>'
@@ -53,11 +53,12 @@ def number(value: float | None) -> str:
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def _judged(
+def compared(
     wanted: Judgement,
     experiments: Sequence[Experiment],
     results: Mapping[str, Sequence[Result]],
 ) -> Iterator[tuple[Experiment, Result]]:
+    """Yield our results that are so compared with the paper's."""
     for experiment in experiments:
         directions = {metric.name: metric.better for metric in experiment.metrics}
         for one in results.get(experiment.name, ()):

@@ -10,7 +10,6 @@ from benchmarks.evaluation.machine import Machine, this_machine
 from benchmarks.evaluation.plan import Experiment, Run, missing, planned_s
 from benchmarks.evaluation.progress import Progress
 from benchmarks.evaluation.raw import Raw, write
-from lab.errors import LabError
 
 
 @dataclass
@@ -25,7 +24,11 @@ class Execution:
     machine: Machine
 
     def make(self, experiment: Experiment, runs: Sequence[Run]) -> bool:
-        """Make runs of an experiment; return whether all of them ended."""
+        """Make runs of an experiment; return whether all of them ended.
+
+        The firewall of one experiment: whatever fails in it, the others run.
+        """
+        made = 0
         try:
             with experiment.bench(self.calibration, self.quick) as measure:
                 for run in runs:
@@ -35,8 +38,10 @@ class Execution:
                     took = time.monotonic() - begin
                     write(self.folder, Raw(run, took, values, self.machine))
                     self.progress = self.progress.after(run.cell.seconds, took)
-        except (LabError, OSError, RuntimeError, ValueError) as error:
+                    made += 1
+        except Exception as error:  # noqa: BLE001
             self.say(f"{experiment.name} failed: {type(error).__name__}: {error}")
+            self.progress = self.progress.without(planned_s(runs[made:]))
             return False
         return True
 

@@ -39,6 +39,8 @@ class Run:
     experiment: str
     cell: Cell
     repetition: int
+    method: str = ""
+    """What its values depend on besides the cell, such as the options of a program."""
 
     @property
     def words(self) -> str:
@@ -100,13 +102,15 @@ class Experiment:
     """Of the whole run; 1 for a simulation, which always gives the same."""
     made_by: str = ""
     """The command that makes its runs, where this program does not."""
+    method: str = ""
+    """What the values of all its runs depend on; a run of another method counts as missing."""
 
     def runs(self, *, quick: bool) -> Iterator[Run]:
         """Yield its runs in their order."""
         repetitions = QUICK_REPETITIONS if quick else self.repetitions
         for repetition in range(repetitions):
             for cell in self.quick_cells if quick else self.cells:
-                yield Run(self.name, cell, repetition)
+                yield Run(self.name, cell, repetition, self.method)
 
 
 def runs_of(experiments: Iterable[Experiment], *, quick: bool) -> list[Run]:
@@ -123,7 +127,7 @@ def raw_file(folder: Path, run: Run) -> Path:
     """Return the file for the raw values of a run; different runs have different files."""
     words = f"{run.cell.point} {run.cell.way}"
     readable = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")[:60]
-    key = hashlib.sha256(words.encode()).hexdigest()[:6]
+    key = hashlib.sha256(f"{words} {run.method}".encode()).hexdigest()[:6]
     return folder / run.experiment / f"{readable}-{key}-{run.repetition + 1}.json"
 
 

@@ -18,6 +18,10 @@ class Progress:
         """Return the progress after one more run."""
         return Progress(self.planned_s, self.done_s + planned_s, self.took_s + took_s)
 
+    def without(self, planned_s: float) -> "Progress":
+        """Return the progress when some runs of the plan will not be made."""
+        return Progress(self.planned_s - planned_s, self.done_s, self.took_s)
+
     @property
     def left_s(self) -> float:
         """Estimated time left: the planned time, scaled by how long completed runs took."""

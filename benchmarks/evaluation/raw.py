@@ -29,6 +29,7 @@ def to_json(raw: Raw) -> dict[str, object]:
         "way": raw.run.cell.way,
         "point": raw.run.cell.point,
         "repetition": raw.run.repetition,
+        "method": raw.run.method,
         "took_s": round(raw.took_s, 2),
         "machine": asdict(raw.machine),
         "values": [asdict(value) for value in raw.values],
@@ -38,7 +39,7 @@ def to_json(raw: Raw) -> dict[str, object]:
 def of_json(found: Mapping[str, Any]) -> Raw:
     """Return the run of a JSON object; its planned duration is unknown."""
     cell = Cell(found["way"], found["point"], 0.0)
-    run = Run(found["experiment"], cell, found["repetition"])
+    run = Run(found["experiment"], cell, found["repetition"], found["method"])
     values = tuple(Value(**value) for value in found["values"])
     return Raw(run, found["took_s"], values, Machine(**found["machine"]))
 

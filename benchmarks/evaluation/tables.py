@@ -1,7 +1,8 @@
 """The results of an archive as Markdown: `python -m benchmarks.evaluation.tables ARCHIVE DOCUMENT`.
 
-Writes the tables into the document, each between a line `<!-- table: EXPERIMENT -->` and the next
-line `<!-- end -->`. A value is a mean, with half of its 95 % interval.
+Writes the tables into the document, each between a line `<!-- table: EXPERIMENT -->` or
+`<!-- compared: PAPER -->` and the next line `<!-- end -->`. A value is a mean, with half of its
+95 % interval.
 """
 
 import argparse
@@ -11,12 +12,13 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.evaluation.archive import load
-from benchmarks.evaluation.catalogue import EXPERIMENTS
-from benchmarks.evaluation.chapter import number
+from benchmarks.evaluation.catalogue import EXPERIMENTS, PAPERS
+from benchmarks.evaluation.chapter import compared, number
 from benchmarks.evaluation.plan import Experiment
-from benchmarks.evaluation.result import Result
+from benchmarks.evaluation.reasons import reason
+from benchmarks.evaluation.result import Judgement, Result
 
-BLOCK: Final = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+BLOCK: Final = re.compile(r"(<!-- (table|compared): (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def table(experiment: Experiment, results: Sequence[Result]) -> str:
@@ -41,16 +43,43 @@ def filled(document: str, results: Mapping[str, Sequence[Result]]) -> str:
     """Return a document with the tables of results; a table without results becomes empty.
 
     Raises:
-        KeyError: the document names an experiment that does not exist.
+        KeyError: the document names an experiment or a paper that does not exist.
     """
     experiments = {one.name: one for one in EXPERIMENTS}
+    papers = {paper: [one for one in EXPERIMENTS if one.paper == paper] for paper in PAPERS}
 
     def fill(block: re.Match[str]) -> str:
-        begin, name, end = block.groups()
+        begin, kind, name, end = block.groups()
+        if kind == "compared":
+            return f"{begin}\n{comparison(papers[name], results)}\n{end}"
         found = results[experiments[name].name]
         return f"{begin}\n{table(experiments[name], found)}\n{end}" if found else begin + end
 
     return BLOCK.sub(fill, document)
+
+
+def comparison(experiments: Sequence[Experiment], results: Mapping[str, Sequence[Result]]) -> str:
+    """Return what is better and what is worse than in a paper, with the reasons of the latter."""
+    judgements: tuple[Judgement, ...] = ("better", "worse")
+    lines = [
+        "| than the paper | experiment, way | metric | value (paper) | reason |",
+        "| --- " * 5 + "|",
+    ]
+    for judgement in judgements:
+        groups: dict[tuple[str, str, str], list[str]] = {}
+        for experiment, one in compared(judgement, experiments, results):
+            value = f"{point_of(one)}: {number(one.value)} ({number(one.paper_value)})"
+            groups.setdefault((experiment.name, one.way, one.metric), []).append(value)
+        lines += [_compared(judgement, key, values) for key, values in groups.items()]
+        if not groups:
+            lines.append(f"| {judgement} | nothing | | | |")
+    return "\n".join(lines) + "\n"
+
+
+def _compared(judgement: Judgement, key: tuple[str, str, str], values: Sequence[str]) -> str:
+    name, way, metric = key
+    why = reason(name, metric) if judgement == "worse" else ""
+    return f"| {judgement} | `{name}`, {way} | {metric} | {'; '.join(values)} | {why} |"
 
 
 def value_of(result: Result | None) -> str:

@@ -1,11 +1,11 @@
-"""The experiments of SDN-GCC and HyGenICC: a tagged TCP flow beside others, lab and simulation."""
+"""The experiments of SDN-GCC and HyGenICC: a tagged TCP flow next to others, lab and simulation."""
 
 from collections.abc import Iterator
 from typing import Any, Final
 
-from benchmarks.evaluation.plan import Bench, Cell, Experiment
+from benchmarks.evaluation.plan import Cell, Experiment
 from benchmarks.evaluation.programs.program import WAY, Program
-from benchmarks.evaluation.programs.simulated import HYGENICC, SDN_GCC
+from benchmarks.evaluation.programs.simulated import HYGENICC, SDN_GCC, Simulation
 from benchmarks.evaluation.programs.tagged import (
     ECN,
     JAIN,
@@ -60,7 +60,7 @@ def _experiment(  # noqa: PLR0917  one table of experiments below
     paper: str,
     title: str,
     figures: str,
-    bench: Bench,
+    of: Program | Simulation,
     numbers: dict[tuple[str, str, str], float],
     seconds: tuple[float, float],
     repetitions: int = 5,
@@ -73,7 +73,8 @@ def _experiment(  # noqa: PLR0917  one table of experiments below
         metrics=METRICS,
         cells=(Cell(WAY, "", seconds[0]),),
         quick_cells=(Cell(WAY, "", seconds[1]),),
-        bench=bench,
+        bench=of.bench,
+        method=of.method,
         published=numbers,
         repetitions=repetitions,
     )
@@ -83,15 +84,15 @@ def _both(point: str, of_ideal: float) -> dict[tuple[str, str, str], float]:
     return published(PUBLISHED, point, of_ideal) | published(OURS, point, of_ideal)
 
 
-BESIDE: Final = "A tagged TCP flow beside three senders, real packets, port of 100 Mb/s"
+LAB: Final = "A tagged TCP flow next to three senders, real packets, port of 100 Mb/s"
 SIMULATED: Final = "The paper's figures in our simulation, port of 1 Gb/s"
 EXPERIMENTS: Final = (
     _experiment(
         "gcc-lab",
         "SDN-GCC",
-        BESIDE,
+        LAB,
         "Fig. 1 and 4b, scaled",
-        _lab("none,ecn,gcc-published,gcc", "udp,tcp", "none,gcc").bench,
+        _lab("none,ecn,gcc-published,gcc", "udp,tcp", "none,gcc"),
         {
             **WITHOUT,
             **_both("3 udp", 405 / IDEAL),
@@ -104,7 +105,7 @@ EXPERIMENTS: Final = (
         "SDN-GCC",
         SIMULATED,
         "Fig. 1, 4b, 5 and 6",
-        SDN_GCC.bench,
+        SDN_GCC,
         SDN_GCC.published(),
         (63.0, 20.0),
         1,
@@ -112,9 +113,9 @@ EXPERIMENTS: Final = (
     _experiment(
         "hygenicc-lab",
         "HyGenICC",
-        BESIDE,
+        LAB,
         "Fig. 1 and 4a, scaled",
-        _lab("none,hygenicc-published,hygenicc", "udp", "none,hygenicc").bench,
+        _lab("none,hygenicc-published,hygenicc", "udp", "none,hygenicc"),
         {**published(NONE, "3 udp", 153 / IDEAL), **_both("3 udp", 410 / IDEAL)},
         (22.0, 20.0),
     ),
@@ -123,7 +124,7 @@ EXPERIMENTS: Final = (
         "HyGenICC",
         SIMULATED,
         "Fig. 4a",
-        HYGENICC.bench,
+        HYGENICC,
         HYGENICC.published(),
         (13.0, 8.0),
         1,

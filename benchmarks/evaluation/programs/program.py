@@ -13,6 +13,8 @@ from benchmarks.evaluation.plan import Cell, Measure
 from benchmarks.evaluation.result import Value
 
 WAY: Final = "all ways"
+LONGEST_S: Final = 600.0
+"""Several times what any of them takes; one that hangs must not end the evaluation."""
 TAIL: Final = 2000
 """Characters of a failed program's errors that are shown."""
 
@@ -27,6 +29,11 @@ class Program:
     quick_arguments: str
     values: Callable[[Any], Iterable[Value]]
     """Returns the values of what it printed."""
+
+    @property
+    def method(self) -> str:
+        """Its options, on which all values depend."""
+        return f"{self.arguments}; quick: {self.quick_arguments}"
 
     def cells(self, seconds: float) -> tuple[Cell, ...]:
         """Return its one cell."""
@@ -45,7 +52,11 @@ class Program:
 
     def _call(self, *, quick: bool) -> Any:
         done = subprocess.run(
-            self.command(quick=quick), capture_output=True, text=True, check=False
+            self.command(quick=quick),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=LONGEST_S,
         )
         if done.returncode:
             raise RuntimeError(

@@ -26,6 +26,11 @@ class Simulation:
         """Take the figures."""
         self.figures = tuple(figures)
 
+    @property
+    def method(self) -> str:
+        """What all values depend on."""
+        return f"phases of {PHASE_S} s; quick: {QUICK_PHASE_S} s"
+
     def tasks(self, *, quick: bool) -> list[Task]:
         """Return what is simulated; a quick run leaves out figures with many senders."""
         return [
@@ -63,7 +68,7 @@ def figure_of(case: str) -> str:
 
 def point_of(figure: str, competitors: str) -> str:
     """Return the name of a point."""
-    return f"figure {figure}, beside {competitors}"
+    return f"figure {figure}, next to {competitors}"
 
 
 def values_of(row: Row) -> Iterator[Value]:

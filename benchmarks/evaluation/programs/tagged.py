@@ -1,4 +1,4 @@
-"""Ways and metrics of a tagged TCP flow beside others, for SDN-GCC and HyGenICC."""
+"""Ways and metrics of a tagged TCP flow next to others, for SDN-GCC and HyGenICC."""
 
 from collections.abc import Iterator
 from typing import Final

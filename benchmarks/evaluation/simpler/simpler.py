@@ -80,16 +80,20 @@ class Meter:
     def __init__(self, on: Stage) -> None:
         """Keep the router's counters open: some kernels count from their opening on."""
         self._actuator = CgroupActuator(CgroupSpec(path=str(on.router.cgroup)))
-        self._begin = self._read()
+        self._begin = self._end = self._read()
 
-    def reset(self) -> None:
+    def begin(self) -> None:
         """Count from now on."""
         self._begin = self._read()
 
-    def since(self) -> tuple[float, float]:
-        """Return the CPU seconds of machine and router since the last reset."""
-        machine, router = self._read()
-        return machine - self._begin[0], router - self._begin[1]
+    def end(self) -> None:
+        """Count until now."""
+        self._end = self._read()
+
+    @property
+    def spent(self) -> tuple[float, float]:
+        """CPU seconds of machine and router between begin and end."""
+        return self._end[0] - self._begin[0], self._end[1] - self._begin[1]
 
     def _read(self) -> tuple[float, float]:
         _, busy = cpu_ticks()
@@ -118,11 +122,12 @@ def _measure(on: Stage, run: Run, calibration: Calibration, window: Window) -> I
         if way == OURS:
             rig.client.call(Activate(on.name, pps))
         rig.wait_for_ticks(window.settle)
-        meter.reset()
+        meter.begin()
 
     with disturbance(on, point), tool(on, way, percent, pps):
-        held = on.watch(lab_router(on.router), begin, load, Window(0, window.counted))
-        machine, router = meter.since()
+        counted = Window(0, window.counted)
+        held = on.watch(lab_router(on.router), begin, load, counted, meter.end)
+    machine, router = meter.spent
     yield from measured(run, held, calibration, SETPOINT)
     forwarded = mean(held.samples) * window.counted
     yield Value(way, point, COST, machine / max(1.0, forwarded) * 1e6)
@@ -138,6 +143,7 @@ EXPERIMENT: Final = Experiment(
     cells=tuple(Cell(way, point, 9.5) for point, ways in POINTS.items() for way in ways),
     quick_cells=tuple(Cell(way, FLOOD, 8.5) for way in (TBF, XDP, OURS)),
     bench=bench,
+    method=f"{WINDOW}, CPU time of the window alone",
     published={},
     calibrated=True,
 )

@@ -12,6 +12,7 @@ from benchmarks.evaluation.calibration import (
     rising,
     scale_of,
 )
+from benchmarks.evaluation.machine import this_machine
 from benchmarks.evaluation.xtc.stage import stage
 
 FLOOD_PPS: Final = 200e3
@@ -35,7 +36,7 @@ def measure(*, quick: bool = False) -> Calibration:
         found = dict(zip(percents, on.capped(percents, SECONDS_A_CAP), strict=True))
     steps = [Step(percent, pps / 1e3) for percent, rates in found.items() for pps in rates]
     points = [(percent, statistics.fmean(rates)) for percent, rates in found.items()]
-    return Calibration(top, rising(points), fit(steps, THRESHOLD))
+    return Calibration(top, rising(points), fit(steps, THRESHOLD), this_machine().cpu)
 
 
 def alternating(percents: Sequence[float]) -> tuple[float, ...]:

@@ -99,7 +99,7 @@ class SharedHost:
         with self._running(way) as (rig, probes):
             for name, setpoint in setpoints.items():
                 rig.client.call(activation(name, way, setpoint))
-            pps, rtt_ms = _watched(rig, probes, window)
+            pps, rtt_ms = _watched(rig, probes, window.for_way(way))
             rig.client.call(Deactivate(None))
             rig.wait_for_ticks(RELEASED.settle + RELEASED.counted)
             after = sum(_throughput(rig, name, RELEASED.counted) for name in probes)

@@ -42,6 +42,7 @@ LAWS: Final = {PI: "pi", DEAD_BEAT: "dead-beat-min3"}
 """The configured law."""
 TCP_BURST_S: Final = 0.4
 """A TCP flow that waits 0.2 s for its retransmission has room for as much again afterwards."""
+RISING_S: Final = 4
 PROBE_US: Final = 10_000
 """The paper's probe: 0.1 kp/s."""
 
@@ -64,6 +65,13 @@ class Window:
 
     settle: int
     counted: int
+
+    def for_way(self, way: str) -> "Window":
+        """Return one that counts later with the paper's laws, which rise from their smallest cap.
+
+        For routers that share a CPU: there is no fixed cap for them to begin with.
+        """
+        return Window(self.settle + RISING_S, self.counted) if way in LAWS else self
 
 
 @dataclass(frozen=True)
@@ -130,8 +138,18 @@ class Stage:
 
             return self.watch(table_of(self.router, way, self._model), begin, load, window)
 
-    def watch(self, table: str, begin: Callable[[Rig], object], load: Load, window: Window) -> Held:
-        """Return what is seen of the router with this table of a daemon, after a beginning."""
+    def watch(
+        self,
+        table: str,
+        begin: Callable[[Rig], object],
+        load: Load,
+        window: Window,
+        end: Callable[[], object] | None = None,
+    ) -> Held:
+        """Return what is seen of the router with this table of a daemon, after a beginning.
+
+        `end` is called as soon as the window has ended.
+        """
         with (
             self._sending(load),
             Rig({self.name: table}, self._lab) as rig,
@@ -141,6 +159,8 @@ class Stage:
             rig.wait_for_ticks(window.settle)
             first, since = probe.counts(), time.monotonic()
             rig.wait_for_ticks(window.counted)
+            if end is not None:
+                end()
             samples = [one for one in rig.recording.throughput(self.name) if one[0] > since]
             return _held(samples, first, probe.counts())
 

@@ -95,12 +95,6 @@ def quick_cells() -> tuple[Cell, ...]:
     return tuple(Cell(way, point.words, RUN_S) for point, used in ways.items() for way in used)
 
 
-def published() -> dict[tuple[str, str, str], float]:
-    """Return the paper's errors, which are those of `xtc-hold`."""
-    found = hold.published().items()
-    return {key: value for key, value in found if key[1] in POINTS and key[2] == ERROR}
-
-
 def order(run: Run) -> Order:
     """Return the order for a run."""
     way, point = run.cell.way, POINTS[run.cell.point]
@@ -156,6 +150,6 @@ EXPERIMENT: Final = Experiment(
     cells=cells(),
     quick_cells=quick_cells(),
     bench=elsewhere,
-    published=published(),
+    published={},
     made_by=TARGET,
 )

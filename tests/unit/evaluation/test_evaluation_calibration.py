@@ -1,13 +1,16 @@
 """The calibration: the paper's method gives the paper's numbers, and finds what it was given."""
 
 import math
+from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.evaluation.__main__ import calibrated, with_calibration
 from benchmarks.evaluation.calibration import (
     Calibration,
     Equation,
@@ -18,6 +21,9 @@ from benchmarks.evaluation.calibration import (
     rising,
     save,
 )
+from benchmarks.evaluation.catalogue import EXPERIMENTS
+from benchmarks.evaluation.machine import this_machine
+from benchmarks.evaluation.xtc import calibrate
 from benchmarks.evaluation.xtc.calibrate import PERCENTS, alternating
 from models import parse_host
 from xtc.control.law import DEAD_BEAT, PI, PaperLaw
@@ -64,12 +70,41 @@ def test_the_fit_finds_the_host_that_made_the_samples(a: float, b: float) -> Non
     assert found.r_squared == pytest.approx(1.0)
 
 
+@given(st.floats(-0.9, -0.05), st.floats(5.0, 200.0))
+def test_a_lag_below_zero_is_left_out_of_the_fit(a: float, b: float) -> None:
+    steps = played(a, b)
+    found = fit(steps, 60.0)
+    caps = np.log10([step.percent for step in steps[1:]])
+    slope, _ = np.polyfit(caps, [step.kpps for step in steps[1:]], 1)
+    assert (found.a, found.b) == (0.0, pytest.approx(slope))
+    assert found.r_squared < 1.0
+
+
 def test_a_fit_without_data_is_refused() -> None:
     with pytest.raises(ValueError, match="at least three"):
         fit([Step(10.0, 1.0)], 60.0)
     falling = [Step(p, k) for p, k in ((1.0, 9.0), (2.0, 8.0), (5.0, 4.0), (9.0, 3.0), (20.0, 1.0))]
     with pytest.raises(ValueError, match="does not rise"):
         fit(falling, 60.0)
+
+
+def test_another_cpu_is_calibrated_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = replace(calibration(), cpu=this_machine().cpu)
+    monkeypatch.setattr(calibrate, "measure", lambda **_: here)
+    save(replace(here, cpu="another"), tmp_path / "calibration.json")
+    assert calibrated(tmp_path, quick=True) == here
+    monkeypatch.delattr(calibrate, "measure")
+    assert calibrated(tmp_path, quick=True) == here, "it was saved"
+
+
+def test_without_a_calibration_the_others_can_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(calibrate, "measure")
+    able, known = with_calibration(EXPERIMENTS, tmp_path, quick=True)
+    assert known is None
+    assert able == tuple(one for one in EXPERIMENTS if not one.calibrated)
+    assert with_calibration(able, tmp_path, quick=True) == (able, None)
 
 
 def test_rates_are_scaled_by_one_factor_there_and_back() -> None:

@@ -4,12 +4,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from benchmarks.evaluation.calibration import Calibration
 from benchmarks.evaluation.execute import execute
 from benchmarks.evaluation.plan import Bench, Cell, Experiment, Measure, Metric, Run
 from benchmarks.evaluation.raw import read_all
 from benchmarks.evaluation.result import Value
 from lab.errors import ProgramError
+from xtc.errors import Refused
 
 CELLS = (Cell("a", "", 1.0), Cell("b", "", 1.0))
 
@@ -25,11 +28,16 @@ def experiment(name: str, measure: Callable[[Run], list[Value]]) -> Experiment:
     return Experiment(name, "P", "t", "f", (Metric("m"),), CELLS, CELLS, opened, {})
 
 
-def counting(made: list[str], failing: str = "") -> Callable[[Run], list[Value]]:
+ERROR = ProgramError("flood", "it ended", "")
+
+
+def counting(
+    made: list[str], failing: str = "", error: Exception = ERROR
+) -> Callable[[Run], list[Value]]:
     def measure(run: Run) -> list[Value]:
         made.append(run.cell.way)
         if run.cell.way == failing:
-            raise ProgramError("flood", "it ended", "")
+            raise error
         return [Value(run.cell.way, "", "m", 1.0)]
 
     return measure
@@ -46,15 +54,19 @@ def test_all_runs_are_made_once_and_then_no_more(tmp_path: Path) -> None:
     assert said[0].startswith("  0%, 0:00:02 left: one: a")
 
 
-def test_an_experiment_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
+@pytest.mark.parametrize("error", [ERROR, KeyError("way"), Refused("closed", "vr", "no", "wait")])
+def test_an_experiment_that_fails_does_not_stop_the_others(
+    tmp_path: Path, error: Exception
+) -> None:
     made: list[str] = []
-    failing = experiment("failing", counting(made, failing="b"))
+    failing = experiment("failing", counting(made, "b", error))
     other = experiment("other", counting(made))
     said: list[str] = []
     failed = execute([failing, other], None, tmp_path, quick=True, say=said.append)
     assert failed == ["failing"]
     assert made == ["a", "b", "a", "b"]
-    assert any("failing failed: ProgramError" in line for line in said)
+    assert any(f"failing failed: {type(error).__name__}" in line for line in said)
+    assert said[-1].startswith(" 67%"), "the plan is shorter by what failed"
 
 
 def test_what_failed_is_made_again_by_the_next_execution(tmp_path: Path) -> None:

@@ -12,7 +12,9 @@ from benchmarks.evaluation.plan import (
     QUICK_S,
     REPETITIONS,
     WHOLE_S,
+    Cell,
     Experiment,
+    Run,
     missing,
     planned_s,
     raw_file,
@@ -93,6 +95,14 @@ def test_the_plan_names_every_experiment() -> None:
 def test_quick_values_never_mix_with_others() -> None:
     output = options([]).output
     assert raw_folder(output, quick=True) != raw_folder(output, quick=False)
+
+
+def test_a_run_by_another_method_is_missing(tmp_path: Path) -> None:
+    before, now = (Run("one", Cell("a", "p", 1.0), 0, method) for method in ("", "longer"))
+    path = raw_file(tmp_path, before)
+    path.parent.mkdir(parents=True)
+    path.touch()
+    assert missing([before, now], tmp_path) == [now]
 
 
 def test_the_time_left_follows_from_how_long_runs_took() -> None:

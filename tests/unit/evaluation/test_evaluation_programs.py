@@ -152,8 +152,8 @@ def test_a_quick_simulation_is_a_part_of_the_whole() -> None:
 def test_a_simulated_row_becomes_a_value() -> None:
     row = Row("figure 4b", "gcc", "fair", "udp", 4, 400.0, 0.97, 0.97, 0.99, 0.99, 0.0, 0.1)
     values = found(simulated.values_of(row))
-    assert values[OURS, "figure 4b, beside udp", TAGGED] == 97.0
-    assert values[OURS, "figure 4b, beside udp", MISSED] == pytest.approx(3.0)
+    assert values[OURS, "figure 4b, next to udp", TAGGED] == 97.0
+    assert values[OURS, "figure 4b, next to udp", MISSED] == pytest.approx(3.0)
 
 
 def test_the_routers_beside_each_other_become_values() -> None:
@@ -169,8 +169,16 @@ def test_the_routers_beside_each_other_become_values() -> None:
 
 def test_a_point_of_zovn_without_completed_queries_has_no_times() -> None:
     row = {"mode": "bridge", "workers": 8, "size_bytes": 2000, "queries": 0, "dropped": 7}
-    values = found(zovn.values([row | {"mean_ms": None, "p99_ms": None}]))
+    nothing = {"mean_ms": None, "p99_ms": None}
+    values = found(zovn.values([row | nothing | {"tail_probes": True}]))
     assert list(values.values()) == [7.0]
+
+
+def test_points_of_zovn_tell_whether_tcp_sends_tail_loss_probes() -> None:
+    row = {"mode": "zovn", "workers": 8, "size_bytes": 2000, "queries": 1, "dropped": 0}
+    both = [row | {"mean_ms": 1.0, "p99_ms": 2.0, "tail_probes": one} for one in (True, False)]
+    points = dict.fromkeys(value.point for value in zovn.values(both))
+    assert list(points) == ["8 workers, 2 KB", "8 workers, 2 KB, no tail loss probes"]
 
 
 def test_zovn_is_compared_with_itself_with_drops_at_its_best_point() -> None:

@@ -1,16 +1,19 @@
 """An archive keeps all raw values, and the document's tables are those of its archive."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from benchmarks.evaluation.__main__ import archived
 from benchmarks.evaluation.archive import Archive, dumps, load, loads
 from benchmarks.evaluation.calibration import Calibration, Equation
 from benchmarks.evaluation.machine import Machine
 from benchmarks.evaluation.plan import Cell, Run
-from benchmarks.evaluation.raw import Raw
+from benchmarks.evaluation.raw import Raw, write
+from benchmarks.evaluation.reasons import reason
 from benchmarks.evaluation.result import Result, Value
-from benchmarks.evaluation.tables import filled, table, value_of
+from benchmarks.evaluation.tables import comparison, filled, table, value_of
 from benchmarks.evaluation.xtc import hold
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -73,6 +76,43 @@ def test_only_the_places_for_tables_are_filled() -> None:
     assert found.endswith("|\n\n<!-- end -->\nafter\n")
     assert "stale" not in found
     assert filled(found, {"xtc-hold": []}) == document.replace("stale\n", "")
+
+
+def test_what_is_better_and_worse_is_listed_by_metric_with_the_reason() -> None:
+    results = [
+        result("ours", hold.RTT, 8.0, 1.0, 55.0),
+        result("ours", hold.SMALLEST, 40.0, None, 6.0),
+        result("paper's PI", hold.RTT, 99.0, 1.0, 55.0),
+    ]
+    at = "UDP, setpoint 20 kp/s"
+    why = reason("xtc-hold", hold.SMALLEST)
+    assert comparison([hold.EXPERIMENT], {"xtc-hold": results}).splitlines()[2:] == [
+        f"| better | `xtc-hold`, ours | mean round trip, ms | {at}: 8 (55) |  |",
+        f"| worse | `xtc-hold`, ours | smallest setpoint held, kp/s | {at}: 40 (6) | {why} |",
+    ]
+    nothing = comparison([hold.EXPERIMENT], {}).splitlines()[2:]
+    assert nothing == ["| better | nothing | | | |", "| worse | nothing | | | |"]
+
+
+def test_a_comparison_has_its_place_in_a_document() -> None:
+    found = filled("<!-- compared: XTC -->\nstale\n<!-- end -->\n", {})
+    assert found.startswith("<!-- compared: XTC -->\n\n| than the paper")
+    assert "stale" not in found
+
+
+def test_an_archive_keeps_experiments_that_were_not_run_again(tmp_path: Path) -> None:
+    old = Archive(CALIBRATION, [raw("ours", 0, 19.5), replaced(raw("all ways", 0, 1.0), "xtc-six")])
+    (run,) = [one for one in hold.EXPERIMENT.runs(quick=True) if one.cell.way == "ours"][:1]
+    new = replace(raw("ours", 0, 25.0), run=replace(run, cell=replace(run.cell, seconds=0.0)))
+    write(tmp_path, new)
+    found = archived(tmp_path, old, quick=True)
+    assert found.calibration == CALIBRATION
+    assert [one.run.experiment for one in found.raws] == ["xtc-hold", "xtc-six"]
+    assert found.raws[0].values == new.values
+
+
+def replaced(made: Raw, experiment: str) -> Raw:
+    return replace(made, run=replace(made.run, experiment=experiment))
 
 
 def test_a_table_of_an_unknown_experiment_is_refused() -> None:

@@ -141,10 +141,3 @@ def test_an_ordinary_evaluation_names_the_command_and_makes_no_run(tmp_path: Pat
         chosen("xen-hold")
     with pytest.raises(RuntimeError, match="another command"):
         xen.EXPERIMENT.bench(None, False)
-
-
-def test_the_papers_errors_are_compared_at_the_setpoints_that_it_holds() -> None:
-    values = xen.published()
-    assert values[(DEAD_BEAT, AT_20, ERROR)] == 10.0
-    assert (PI, Point(UDP, 10).words, ERROR) not in values
-    assert not any(point == STOLEN_20 for _, point, _ in values)

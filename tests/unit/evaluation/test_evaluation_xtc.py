@@ -17,6 +17,7 @@ from benchmarks.evaluation.xtc.stage import (
     OURS_CAP,
     PI,
     Held,
+    Window,
     table_of,
 )
 from lab.programs.processes import Place
@@ -78,11 +79,10 @@ def test_every_cell_of_a_hold_has_its_point() -> None:
     assert {cell.point for cell in (*hold.cells(), *hold.quick_cells())} <= hold.POINTS.keys()
 
 
-def test_the_papers_range_begins_where_the_paper_says() -> None:
-    values = hold.published()
-    assert (PI, hold.Point(hold.UDP, 10).words, hold.ERROR) not in values
-    assert (PI, hold.Point(hold.UDP, 20).words, hold.ERROR) in values
-    assert (DEAD_BEAT, hold.Point(hold.TCP, 6).words, hold.ERROR) in values
+def test_the_papers_laws_have_longer_to_settle_where_they_rise_from_their_smallest_cap() -> None:
+    window = Window(4, 5)
+    assert [window.for_way(way) for way in (NONE, OURS)] == [window, window]
+    assert window.for_way(DEAD_BEAT) == window.for_way(PI) == Window(8, 5)
 
 
 def test_only_the_papers_laws_have_a_model_and_only_ours_a_shield() -> None:
