@@ -53,7 +53,7 @@ print(f"{len(archive.raws)} runs; {calibration.scale:.3f} packets/s here are one
 # ## The model: throughput against cap
 #
 # The paper's Table 1 is a map of caps, and Eq. 1 a straight line against the logarithm of the cap,
-# fitted at 10 to 60 %. Both were measured here before any experiment.
+# fitted at caps up to 60 %. Both were measured here before any experiment.
 #
 # **Question:** the line stands for the whole range in the paper's laws. Where is it wrong?
 

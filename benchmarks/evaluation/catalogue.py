@@ -18,7 +18,7 @@ EXPERIMENTS: Final[tuple[Experiment, ...]] = (
     simpler.EXPERIMENT,
     *xco.EXPERIMENTS,
     *gcc.EXPERIMENTS,
-    zovn.EXPERIMENT,
+    *zovn.EXPERIMENTS,
 )
 OWN: Final = tuple(one for one in EXPERIMENTS if not one.made_by)
 """Those with runs that `make evaluation` makes."""

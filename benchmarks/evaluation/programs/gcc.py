@@ -98,7 +98,7 @@ EXPERIMENTS: Final = (
             **_both("3 udp", 405 / IDEAL),
             **_both("3 tcp", 407 / IDEAL),
         },
-        (45.0, 20.0),
+        (39.0, 20.0),
     ),
     _experiment(
         "gcc-simulated",
@@ -117,7 +117,7 @@ EXPERIMENTS: Final = (
         "Fig. 1 and 4a, scaled",
         _lab("none,hygenicc-published,hygenicc", "udp", "none,hygenicc"),
         {**published(NONE, "3 udp", 153 / IDEAL), **_both("3 udp", 410 / IDEAL)},
-        (22.0, 20.0),
+        (17.0, 20.0),
     ),
     _experiment(
         "hygenicc-simulated",

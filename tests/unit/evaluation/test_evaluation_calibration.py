@@ -76,7 +76,8 @@ def test_a_lag_below_zero_is_left_out_of_the_fit(a: float, b: float) -> None:
     found = fit(steps, 60.0)
     caps = np.log10([step.percent for step in steps[1:]])
     slope, _ = np.polyfit(caps, [step.kpps for step in steps[1:]], 1)
-    assert (found.a, found.b) == (0.0, pytest.approx(slope))
+    assert found.a == 0.0
+    assert found.b == pytest.approx(slope)
     assert found.r_squared < 1.0
 
 

@@ -181,6 +181,14 @@ def test_points_of_zovn_tell_whether_tcp_sends_tail_loss_probes() -> None:
     assert list(points) == ["8 workers, 2 KB", "8 workers, 2 KB, no tail loss probes"]
 
 
+def test_what_an_overloaded_receiver_lost_and_got_becomes_values() -> None:
+    row = {"way": "lossy", "senders": 8, "bytes": 64, "lost_percent": 95.0}
+    row |= {"used": {"median": 0.98}, "fairness": {"median": 0.75}}
+    values = found(zovn.overload([row]))
+    assert {key[:2] for key in values} == {(zovn.LOSSY, "8 senders, 64 bytes")}
+    assert list(values.values()) == [95.0, 98.0, 0.75]
+
+
 def test_zovn_is_compared_with_itself_with_drops_at_its_best_point() -> None:
     def mean(way: str, point: str, value: float) -> Result:
         return Result("zOVN", f"zovn-fct: {point}", way, zovn.MEAN, value, None, None, None)
