@@ -55,7 +55,7 @@ def experiment(  # noqa: PLR0917  one table of experiments below
         figures=figures,
         metrics=metrics,
         cells=program.cells(seconds),
-        quick_cells=program.cells(QUICK_RUN_S),
+        quick_cells=program.cells(min(seconds, QUICK_RUN_S)),
         bench=program.bench,
         method=program.method,
         published=published,
