@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.evaluation import calibration as calibrations
-from benchmarks.evaluation.archive import Archive, dumps, load
+from benchmarks.evaluation.archive import Archive, dumps, load, results_of
 from benchmarks.evaluation.calibration import Calibration
 from benchmarks.evaluation.catalogue import EXPERIMENTS, chosen
 from benchmarks.evaluation.execute import execute
 from benchmarks.evaluation.machine import this_machine
 from benchmarks.evaluation.plan import Experiment, missing, planned_s, runs_of
 from benchmarks.evaluation.progress import clock
-from benchmarks.evaluation.raw import Raw, machines, read_all, results
+from benchmarks.evaluation.raw import Raw, machines, read_all
 from benchmarks.evaluation.report import Evaluation, as_json, write
 from benchmarks.evaluation.xtc import calibrate
 from benchmarks.rig import lab_missing
@@ -123,14 +123,14 @@ def incomplete(raw: Path, *, quick: bool) -> dict[str, str]:
 
 def evaluate(raw: Path, *, quick: bool) -> Evaluation:
     """Return the evaluation of the raw values that there are."""
-    raws = {one.name: read_all(raw, one.runs(quick=quick)) for one in EXPERIMENTS}
-    found = {one.name: results(one, raws[one.name]) for one in EXPERIMENTS}
+    raws = read_all(raw, runs_of(EXPERIMENTS, quick=quick))
+    calibration = calibrations.load(raw / "calibration.json")
     return Evaluation(
-        machines=machines(raw for one in raws.values() for raw in one),
+        machines=machines(raws),
         quick=quick,
-        calibration=calibrations.load(raw / "calibration.json"),
+        calibration=calibration,
         experiments=EXPERIMENTS,
-        results=found,
+        results=results_of(calibration, raws),
         incomplete=incomplete(raw, quick=quick),
     )
 

@@ -10,6 +10,7 @@ from benchmarks.evaluation.calibration import Calibration
 from benchmarks.evaluation.catalogue import EXPERIMENTS
 from benchmarks.evaluation.raw import Raw, of_json, results, to_json
 from benchmarks.evaluation.result import Result
+from benchmarks.evaluation.xtc import cap_map
 
 
 @dataclass(frozen=True)
@@ -22,10 +23,16 @@ class Archive:
 
     def results(self) -> Mapping[str, Sequence[Result]]:
         """Return the results by the name of the experiment."""
-        return {
-            one.name: results(one, [raw for raw in self.raws if raw.run.experiment == one.name])
-            for one in EXPERIMENTS
-        }
+        return results_of(self.calibration, self.raws)
+
+
+def results_of(calibration: Calibration | None, raws: Sequence[Raw]) -> dict[str, Sequence[Result]]:
+    """Return the results of all runs, and the map of caps, by the name of the experiment."""
+    found: dict[str, Sequence[Result]] = {
+        one.name: results(one, [raw for raw in raws if raw.run.experiment == one.name])
+        for one in EXPERIMENTS
+    }
+    return found | {cap_map.EXPERIMENT.name: list(cap_map.results(calibration))}
 
 
 def dumps(archive: Archive) -> str:

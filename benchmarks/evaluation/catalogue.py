@@ -5,9 +5,10 @@ from typing import Final
 from benchmarks.evaluation.plan import Experiment
 from benchmarks.evaluation.programs import gcc, xco, zovn
 from benchmarks.evaluation.simpler import simpler
-from benchmarks.evaluation.xtc import actuators, beside, fairness, hold, hops, six, xen
+from benchmarks.evaluation.xtc import actuators, beside, cap_map, fairness, hold, hops, six, xen
 
 EXPERIMENTS: Final[tuple[Experiment, ...]] = (
+    cap_map.EXPERIMENT,
     hold.EXPERIMENT,
     actuators.EXPERIMENT,
     six.EXPERIMENT,

@@ -46,6 +46,13 @@ def test_the_results_of_an_archive_are_those_of_its_runs() -> None:
     assert archive.results()["xtc-six"] == []
 
 
+def test_the_map_of_caps_is_among_the_results_without_a_run() -> None:
+    (first, second) = Archive(CALIBRATION, []).results()["xtc-map"]
+    assert (first.experiment, first.value) == ("xtc-map: cap of 5 %", pytest.approx(8.0))
+    assert (first.paper_value, second.paper_value) == (16.0, 65.0)
+    assert Archive(None, []).results()["xtc-map"] == []
+
+
 def test_a_table_has_a_row_for_each_metric_and_point_and_a_column_for_each_way() -> None:
     results = [
         result("a", hold.RTT, 1.25, 0.5, 55.0),
