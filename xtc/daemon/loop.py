@@ -20,7 +20,7 @@ from xtc.actuator.places import place_of
 from xtc.config.file import load_config, located
 from xtc.config.plan import RouterPlan, plans
 from xtc.config.schema import Config
-from xtc.config.timing import LATE, check_followed
+from xtc.config.timing import EARLY, LATE, check_followed
 from xtc.control.dither import SLOTS
 from xtc.daemon.durable_first import DurableFirst
 from xtc.daemon.metrics import Metrics
@@ -272,12 +272,19 @@ class Daemon:
         self._report(now)
 
     def _readings(self, now: Seconds) -> Mapping[str, Reading]:
-        """Return each router's rates since the last tick; nothing if that was too long ago."""
+        """Return each router's rates since the last tick; nothing if that was too long ago.
+
+        The first tick follows the start within milliseconds, and one after a late tick may as well:
+        rates of so short a time say nothing, and would change caps.
+        """
         before, self._before = self._before, self._latest
         self._drops = None
         if before is None or self._latest is None or before is self._latest:
             return {}
         period = self._config.daemon.period_s
+        if now - before.at < EARLY * period:
+            self._before = before
+            return {}
         if now - before.at > 2 * period:
             self._metrics.overruns.inc()
         if now - before.at > LATE * period:

@@ -65,12 +65,13 @@ interfaces = ["{0}.0"]
 class Bench:
     """A daemon of which every part is real but the clock and the host."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, host: SimulatedHost | None = None) -> None:
         self.path = directory / "xtc.toml"
         self.path.write_text("".join(map(ROUTERS.format, "ab")))
-        self.clock, self.host, self.metrics = FakeClock(100.0), SimulatedHost(), Metrics()
+        self.clock, self.metrics = FakeClock(100.0), Metrics()
+        self.host = host or SimulatedHost()
         for name in "ab":
-            self.host.add(name, PAPER)
+            self.host.routers.get(name) or self.host.add(name, PAPER)
         self.blind = False
         self.softnet, self.dropped_at_eth0 = directory / "softnet_stat", 0
         self.drop_in_backlog(0)
@@ -176,6 +177,38 @@ def test_a_late_tick_is_counted_and_one_far_too_late_says_nothing(bench: Bench) 
     assert bench.manager.reports(bench.clock.now())[0].throughput_pps is not None
     bench.tick(apart=3.5)
     assert bench.manager.reports(bench.clock.now())[0].throughput_pps is None
+
+
+def test_a_tick_soon_after_the_start_or_a_late_one_joins_the_next_sample(bench: Bench) -> None:
+    bench.daemon._begin()
+    bench.tick(apart=0.006)
+    assert bench.manager.reports(bench.clock.now())[0].throughput_pps is None
+    bench.tick(2)
+    assert bench.manager.reports(bench.clock.now())[0].throughput_pps is not None
+    bench.tick(apart=1.7)
+    bench.tick(apart=0.3)
+    assert bench.manager.reports(bench.clock.now())[0].throughput_pps is None
+    bench.tick()
+    assert bench.manager.reports(bench.clock.now())[0].throughput_pps is not None
+
+
+def test_an_adopted_cap_stays_until_a_period_has_shown_something(
+    bench: Bench, tmp_path: Path
+) -> None:
+    bench.ask(Activate("a", 20e3))
+    bench.tick(2)
+    left = bench.host.routers["a"].cap
+    bench.server.close()
+    bench.journal.close()
+    after = Bench(tmp_path, bench.host)
+    assert after.manager.start() == []
+    after.daemon._begin()
+    after.tick(apart=0.006)
+    assert after.host.routers["a"].cap == left is not None
+    after.tick()
+    assert after.host.routers["a"].cap not in {left, None}
+    after.server.close()
+    after.journal.close()
 
 
 def test_a_reading_that_failed_at_a_tick_is_repeated_once_and_begins_the_next_sample(
