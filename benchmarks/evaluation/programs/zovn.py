@@ -46,8 +46,7 @@ def derived(results: Sequence[Result]) -> Iterator[Result]:
 
 PROGRAM: Final = Program(
     "zovn.partition_aggregate",
-    "--workers 32 --sizes 12KB,48KB --queue 64 --tail-probes no yes --queries 50 --rounds 1"
-    " --limit 4",
+    "--workers 32 --sizes 12KB --queue 64 --tail-probes no yes --queries 50 --rounds 1 --limit 4",
     "--quick",
     values,
 )
@@ -87,7 +86,7 @@ FCT: Final = Experiment(
         *(Metric(name, "lower") for name in (MEAN, P99, DROPS)),
         Metric(FASTER, "higher"),
     ),
-    cells=PROGRAM.cells(45.0),
+    cells=PROGRAM.cells(26.0),
     quick_cells=PROGRAM.cells(25.0),
     bench=PROGRAM.bench,
     method=PROGRAM.method,

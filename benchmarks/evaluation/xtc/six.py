@@ -27,7 +27,11 @@ PAPER_RTT_MS: Final = 70.0
 AGGREGATE: Final = "aggregate, % of no control"
 MISSED: Final = "largest error of a router, %"
 RTT: Final = "longest mean round trip, ms"
-WAYS: Final = (DEAD_BEAT, OURS, OURS_BURST)
+WAYS: Final = {
+    "configuration A": (DEAD_BEAT, OURS),
+    "configuration B": (DEAD_BEAT, OURS, OURS_BURST),
+}
+"""By configuration: the longer burst only once, for lack of time."""
 WINDOW: Final = Window(4, 5)
 QUICK_WINDOW: Final = Window(2, 3)
 
@@ -66,7 +70,7 @@ def _measure(host: SharedHost, points: Sequence[str], window: Window) -> Iterato
     turns = turns_on(host, window)
     for point in points:
         yield from values_of(NONE, point, turns.free)
-        for way in WAYS:
+        for way in WAYS[point]:
             yield from values_of(way, point, turns.make(way, partial(setpoints_of, point)))
 
 
@@ -74,7 +78,7 @@ def published() -> dict[tuple[str, str, str], float]:
     """Return Table 2 as parts of the uncontrolled aggregate, and the longest of Fig. 16."""
     found = {}
     for point, kpps in PAPER_KPPS.items():
-        for way in WAYS:
+        for way in WAYS[point]:
             found[way, point, AGGREGATE] = kpps / UNCONTROLLED_KPPS * 100
             found[way, point, RTT] = PAPER_RTT_MS
     return found
@@ -86,7 +90,7 @@ EXPERIMENT: Final = Experiment(
     title="Six routers with a TCP flow each: aggregate, setpoints and round trips",
     figures="Fig. 15 and 16, Table 2",
     metrics=(Metric(AGGREGATE, "higher"), Metric(MISSED, "lower"), Metric(RTT, "lower")),
-    cells=(Cell("all ways", "", 102.0),),
+    cells=(Cell("all ways", "", 108.0),),
     quick_cells=(Cell("all ways", "", 42.0),),
     bench=bench,
     published=published(),
