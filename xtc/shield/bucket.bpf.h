@@ -4,6 +4,9 @@
  * packet passes while there is room for one packet or, where bytes are counted, any room at all.
  * This is the generic cell rate algorithm (ITU-T I.371) as a leaky bucket. Unit: 2^-16 ns.
  *
+ * The last part of a bucket is kept for sparse flows: a flood of evenly spaced packets would take
+ * each place as soon as there is one, and a flow that sends little would lose more than its share.
+ *
  * A joined packet (segmentation offload) passes when there is room for one of its segments, and
  * costs all of them: the bucket overflows by at most one joined packet, and later packets wait for
  * that. Otherwise a burst shorter than a joined packet would starve TCP. A packet with more
@@ -17,6 +20,7 @@
 
 enum {
     FRACTION = 16,
+    LARGEST_FRAME = 1518,
     MOST_SEGMENTS = 512, /* the largest joined packet, 512 KiB, holds 362 of 1448 bytes */
 };
 
@@ -24,7 +28,7 @@ enum {
 
 enum which { ORDINARY, EXEMPT, SHARE, BUCKETS };
 
-enum { INTERFACES = 256 };
+enum { INTERFACES = 256, FLOWS = 1024, SPARSE = 32 };
 
 /* Written by user space (xtc/shield/bucket.py); a depth of 0 means no limit for ordinary traffic,
  * no exemption for exempt traffic, and no share of an interface. */
@@ -67,12 +71,29 @@ struct {
 } shares SEC(".maps");
 
 struct load {
+    struct __sk_buff *skb;
     __u64 segments;
     __u64 bytes;
     __u64 now;
     __u32 interface;
     bool exempt;
 };
+
+/* What a flow has sent while the common bucket was nearly full, by a hash of its addresses and
+ * ports. These buckets are as deep as the common one, and a packet costs SPARSE times as much in
+ * them. They have no lock: what two CPUs write at the same time may count once, which lets a flow
+ * have more of the reserve, and never of the rate. */
+struct flow {
+    __u64 at; /* ns */
+    __u64 level;
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, FLOWS);
+    __type(key, __u32);
+    __type(value, struct flow);
+} flows SEC(".maps");
 
 static __always_inline void drain(struct bucket *bucket, __u64 now) {
     if (now <= bucket->at) {
@@ -85,6 +106,44 @@ static __always_inline void drain(struct bucket *bucket, __u64 now) {
     } else {
         bucket->level -= elapsed << FRACTION;
     }
+}
+
+static __always_inline __u64 drained(__u64 level, __u64 at, __u64 now) {
+    __u64 elapsed = now > at ? now - at : 0;
+    return elapsed > level >> FRACTION ? 0 : level - (elapsed << FRACTION);
+}
+
+/* Returns the part of a bucket that only sparse flows may fill; none in one for few packets. */
+static __always_inline __u64 reserve_of(const struct terms *set, __u64 depth) {
+    __u64 packet = set->per_packet + set->per_byte * LARGEST_FRAME;
+    return depth / SPARSE >= 2 * packet ? depth / SPARSE : 0;
+}
+
+/* Whether a packet's flow has sent less than a small part of the rate while the bucket was full. */
+static __always_inline bool is_sparse(const struct load *load, __u64 cost, __u64 depth) {
+    __u32 slot = bpf_get_hash_recalc(load->skb) % FLOWS;
+    struct flow *flow = bpf_map_lookup_elem(&flows, &slot);
+    if (!flow) {
+        return false;
+    }
+    __u64 level = drained(flow->level, flow->at, load->now) + SPARSE * cost;
+    bool sparse = level <= depth + SPARSE * cost;
+    flow->at = load->now;
+    flow->level = sparse ? level : level - SPARSE * cost;
+    return sparse;
+}
+
+/* Returns up to where a packet may fill a bucket: sparse flows find room next to others, and a flow
+ * that begins has the whole bucket. */
+static __always_inline __u64 limit_of(const struct bucket *bucket, const struct terms *set,
+                                      __u64 depth, const struct load *load) {
+    __u64 reserve = reserve_of(set, depth);
+    __u64 cost = load->segments * set->per_packet + load->bytes * set->per_byte;
+    __u64 level = drained(bucket->level, bucket->at, load->now); /* a race costs one packet */
+    if (!reserve || level + set->per_packet <= depth - reserve || is_sparse(load, cost, depth)) {
+        return depth;
+    }
+    return depth - reserve;
 }
 
 /* Adds the cost of a packet; returns false if there is no room up to the depth. */
@@ -128,6 +187,9 @@ static __always_inline bool take(enum which which, const struct load *load) {
     /* A greedy interface may fill half of the bucket: the others always find room, and it can use
      * all the room that they leave. */
     __u64 depth = which == ORDINARY && is_greedy(load) ? set->depth / 2 : set->depth;
+    if (depth) {
+        depth = limit_of(bucket, set, depth, load);
+    }
     return fill(bucket, set, depth, load);
 }
 

@@ -48,6 +48,7 @@ SEC("tc") int xtc_shield_skb(struct __sk_buff *skb) {
         bpf_skb_pull_data(skb, wanted); /* if it fails, the packet is not classified */
     }
     struct load load = {
+        .skb = skb,
         .segments = segments_of(skb),
         .bytes = bytes_of(skb),
         .now = bpf_ktime_get_ns(),

@@ -131,6 +131,21 @@ def test_without_a_limit_everything_passes(loaded: Loaded) -> None:
     assert loaded.state().refused == 0
 
 
+def test_a_flood_leaves_the_last_part_of_a_bucket_to_sparse_flows(loaded: Loaded) -> None:
+    terms = in_packets(PacketsPerSecond(1), 3200.0)
+    room, reserve = terms.depth // terms.per_packet, terms.depth // terms.per_packet // 32
+    sparse = ethernet(0x0800, ipv4(17, udp(5001, 9)))
+    loaded.terms(ORDINARY, terms)
+    loaded.stop_the_clock()
+    assert loaded.run(PLAIN, room) == PASS, "a flow that begins has the whole bucket"
+    loaded.stop_the_clock(level=terms.depth - reserve // 2 * terms.per_packet)
+    assert loaded.run(PLAIN, 2) == DROP, "but for one packet"
+    assert loaded.run(sparse, reserve // 2 - 1) == PASS
+    assert loaded.run(sparse) == DROP, "no room is left"
+    loaded.stop_the_clock(level=terms.depth - 2 * reserve * terms.per_packet)
+    assert loaded.run(PLAIN, reserve // 2) == PASS
+
+
 @pytest.mark.parametrize("rate", [100.0, 5_000.0, 1e6])
 def test_exactly_a_burst_passes_while_the_clock_stands_still(loaded: Loaded, rate: float) -> None:
     terms = in_packets(PacketsPerSecond(rate))
