@@ -206,6 +206,34 @@ def test_one_interface_alone_may_take_all_that_there_is() -> None:
     assert total >= 0.9 * 1e4 * elapsed, "not its half alone"
 
 
+def test_a_flow_that_sends_little_finds_room_next_to_a_flood() -> None:
+    """Each time right after the flood was dropped; one that begins may fill the whole bucket."""
+    shields = RouterShields()
+    on_host(lambda: shields.limit("edge", ENDS, Setpoint(1e4)))
+    little = ethernet(0x0800, ipv4(17, udp(5001, 9)))
+
+    def send() -> list[bool]:
+        with opened("v0") as out:
+            until, kept = time.monotonic() + 0.1, []
+            while time.monotonic() < until or len(kept) < 20:
+                while passes(out, PLAIN):
+                    pass
+                if time.monotonic() >= until:
+                    kept.append(passes(out, little))
+            return kept
+
+    kept = on_host(send)
+    assert sum(kept) >= 15, kept
+
+
+def passes(out: socket.socket, frame: bytes) -> bool:
+    """Send a frame; return whether it was not dropped."""
+    try:
+        return bool(out.send(frame))
+    except OSError:  # ENOBUFS
+        return False
+
+
 def shares_of(interface: str, number: int) -> bytes:
     """Return what the shield on an interface holds of the interface with a number."""
 
