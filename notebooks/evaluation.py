@@ -184,3 +184,18 @@ axes.set_yticks(range(len(trips)), [one.way for one in trips])
 axes.set(xlabel="mean round trip of a probe (ms); dotted: the paper's")
 axes.margins(x=0.15)
 plt.show()
+
+# %% Xen [markdown]
+# ## The same on the paper's scheduler
+#
+# Real Xen with its credit scheduler, all of it emulated: rates are a thousandth of a real machine's,
+# and noisy. The laws are the same programs as above.
+#
+# **Question:** is the order of the laws the same as in the lab?
+
+# %%
+for one in results["xen-hold"]:
+    point = one.experiment.partition(": ")[2]
+    if one.metric == hold.ERROR:
+        half = (one.high - one.low) / 2
+        print(f"{point:45} {one.way:27} error {one.value:5.1f} ± {half:4.1f} %")
