@@ -28,7 +28,11 @@ enum {
 
 enum which { ORDINARY, EXEMPT, SHARE, BUCKETS };
 
-enum { INTERFACES = 256, FLOWS = 1024, SPARSE = 32 };
+enum { INTERFACES = 256, FLOWS = 1024 };
+
+/* The reserve: a 32nd of a bucket; or two joined packets, which overflow into it, if these are no
+ * more than an eighth; none if that is only a few packets. */
+enum { SMALLEST_PART = 32, LARGEST_PART = 8, JOINED = 128, FEW = 16 };
 
 /* Written by user space (xtc/shield/bucket.py); a depth of 0 means no limit for ordinary traffic,
  * no exemption for exempt traffic, and no share of an interface. */
@@ -80,9 +84,9 @@ struct load {
 };
 
 /* What a flow has sent while the common bucket was nearly full, by a hash of its addresses and
- * ports. These buckets are as deep as the common one, and a packet costs SPARSE times as much in
- * them. They have no lock: what two CPUs write at the same time may count once, which lets a flow
- * have more of the reserve, and never of the rate. */
+ * ports. These buckets are as deep as the common one, and a packet costs as much more in them as
+ * the reserve is smaller. They have no lock: what two CPUs write at the same time may count once,
+ * which lets a flow have more of the reserve, and never of the rate. */
 struct flow {
     __u64 at; /* ns */
     __u64 level;
@@ -113,23 +117,28 @@ static __always_inline __u64 drained(__u64 level, __u64 at, __u64 now) {
     return elapsed > level >> FRACTION ? 0 : level - (elapsed << FRACTION);
 }
 
-/* Returns the part of a bucket that only sparse flows may fill; none in one for few packets. */
+/* Returns the part of a bucket that only sparse flows may fill. */
 static __always_inline __u64 reserve_of(const struct terms *set, __u64 depth) {
     __u64 packet = set->per_packet + set->per_byte * LARGEST_FRAME;
-    return depth / SPARSE >= 2 * packet ? depth / SPARSE : 0;
+    __u64 reserve = depth / SMALLEST_PART;
+    if (reserve < JOINED * packet) {
+        reserve = JOINED * packet < depth / LARGEST_PART ? JOINED * packet : depth / LARGEST_PART;
+    }
+    return reserve >= FEW * packet ? reserve : 0;
 }
 
 /* Whether a packet's flow has sent less than a small part of the rate while the bucket was full. */
-static __always_inline bool is_sparse(const struct load *load, __u64 cost, __u64 depth) {
+static __always_inline bool is_sparse(const struct load *load, __u64 cost, __u64 depth,
+                                      __u64 reserve) {
     __u32 slot = bpf_get_hash_recalc(load->skb) % FLOWS;
     struct flow *flow = bpf_map_lookup_elem(&flows, &slot);
     if (!flow) {
         return false;
     }
-    __u64 level = drained(flow->level, flow->at, load->now) + SPARSE * cost;
-    bool sparse = level <= depth + SPARSE * cost;
+    __u64 level = drained(flow->level, flow->at, load->now);
+    bool sparse = level <= depth;
     flow->at = load->now;
-    flow->level = sparse ? level : level - SPARSE * cost;
+    flow->level = sparse ? level + depth / reserve * cost : level;
     return sparse;
 }
 
@@ -140,7 +149,8 @@ static __always_inline __u64 limit_of(const struct bucket *bucket, const struct 
     __u64 reserve = reserve_of(set, depth);
     __u64 cost = load->segments * set->per_packet + load->bytes * set->per_byte;
     __u64 level = drained(bucket->level, bucket->at, load->now); /* a race costs one packet */
-    if (!reserve || level + set->per_packet <= depth - reserve || is_sparse(load, cost, depth)) {
+    if (!reserve || level + set->per_packet <= depth - reserve ||
+        is_sparse(load, cost, depth, reserve)) {
         return depth;
     }
     return depth - reserve;
