@@ -64,7 +64,7 @@ SWITCHES: Final = {
 
 def overload(found: Any) -> Iterator[Value]:
     """Yield what an overloaded receiver lost and got."""
-    for row in found:
+    for row in found["rows"]:
         way, point = SWITCHES[row["way"]], f"{row['senders']} senders, {row['bytes']} bytes"
         yield Value(way, point, LOST, row["lost_percent"])
         yield Value(way, point, USED, row["used"]["median"] * 100)
