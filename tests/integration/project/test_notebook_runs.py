@@ -57,7 +57,7 @@ SAID = {
         "the model is of another host, or this one has changed",
     ),
     "evaluation": (
-        "347 runs; ",
+        "482 runs; ",
         "cap  20.0 %:   23.4 kp/s, by Eq. 1",
         "50 kp/s, fixed cap",
         "ours, burst of 0.4 s    19.4 of 20 kp/s",

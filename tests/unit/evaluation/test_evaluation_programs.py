@@ -184,7 +184,7 @@ def test_points_of_zovn_tell_whether_tcp_sends_tail_loss_probes() -> None:
 def test_what_an_overloaded_receiver_lost_and_got_becomes_values() -> None:
     row = {"way": "lossy", "senders": 8, "bytes": 64, "lost_percent": 95.0}
     row |= {"used": {"median": 0.98}, "fairness": {"median": 0.75}}
-    values = found(zovn.overload([row]))
+    values = found(zovn.overload({"rows": [row]}))
     assert {key[:2] for key in values} == {(zovn.LOSSY, "8 senders, 64 bytes")}
     assert list(values.values()) == [95.0, 98.0, 0.75]
 
