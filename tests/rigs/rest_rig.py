@@ -12,7 +12,7 @@ import httpx
 import uvicorn
 from litestar import Litestar
 from litestar.testing import TestClient
-from support.stores import with_tables
+from support.stores import hurried, with_tables
 
 from common.clock import FakeClock
 from common.units import Seconds
@@ -116,7 +116,7 @@ def opened(
         settings: of REST.
     """
     url = where if isinstance(where, str) else with_tables(where / "policer.db")
-    store = open_store(url, busy_s=busy_s, clock=today)
+    store = hurried(open_store(url, busy_s=busy_s, clock=today))
     clock, inbox, fleet = FakeClock(1000.0), Inbox(), Fleet()
     fleet.leadership = Leadership(leading=True, epoch=7, holder="here")
     wanted = RestSettings(inbox=inbox, clock=clock.now, today=today)

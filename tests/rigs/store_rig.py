@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
-from support.stores import with_tables
+from support.stores import hurried, with_tables
 
 from policer.store import Store, open_store
 
@@ -102,7 +102,7 @@ def store(backend: Backend) -> Store:
     """A store on an empty database of each kind."""
     if backend.is_sqlite:
         with_tables(backend.path)
-    return backend.open()
+    return hurried(backend.open())
 
 
 def _sqlite(path: Path) -> sqlite3.Connection:
