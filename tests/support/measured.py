@@ -1,8 +1,8 @@
 """Coverage of the pure cores by their own tests, in a run of all tests.
 
 With `--cov-own-tests`, and pytest-cov's options for what to measure, lines count only where a test
-that scripts/mutation/modules.toml names reaches them. Measuring makes a test half as slow again, and
-it would not say more for all the others.
+that scripts/mutation/modules.toml names reaches them. Measuring makes a test half as slow again,
+and it would not say more for all the others.
 """
 
 from collections.abc import Iterator
