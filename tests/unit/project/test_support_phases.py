@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.waiting import eventually
 
 from scripts import phases
 from scripts.coverage import measured, own_tests
@@ -102,6 +103,15 @@ def test_lines_count_where_the_own_tests_reach_them(tmp_path: Path, processes: s
     assert ended.returncode == 0, ended.stdout + ended.stderr
     (core,) = json.loads((tmp_path / "found.json").read_text())["files"].values()
     assert core["missing_lines"] == [6]
+
+
+def test_tests_of_the_next_phase_are_compiled_with_spare_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    (tmp_path / "test_later.py").write_text("def test_it():\n    assert 1\n")
+    with phases.compiling(phases.Phase("later", [str(tmp_path)])):
+        eventually(lambda: list(tmp_path.glob("__pycache__/test_later.*pytest*.pyc")))
 
 
 def test_what_is_slow_begins_and_what_waits_is_spread_over_what_computes() -> None:
