@@ -11,10 +11,13 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+
+from scripts.coverage import FOLDER, report
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 INTEGRATION: Final = ROOT / "tests/integration"
@@ -27,27 +30,33 @@ RATES: Final = (
 )
 """Files that check rates, by their names after `test_`; the longest come first."""
 SLOW_BESIDE: Final = (
-    *("packages_installed", "xco_package", "zovn_package", "zovn_killed"),
-    *("policer_postgres", "policer_package", "policer_page_live", "xco_coordinator"),
-    *("deploy_package", "policer_rest_postgres", "xco_command", "notebook_runs"),
-    *("policer_serve", "policer_page_access", "policer_service"),
-    *("policer_cli_serve", "lab_machines", "policer_page_forms", "training_faults"),
-    *("policer_page", "policer_daemon", "lab_fabric", "policer_fuzz", "walkthrough", "sandbox"),
-    *("policer_killed_in_turns", "policer_soak_small"),
+    *("packages_installed", "notebook_runs", "zovn_killed", "policer_service"),
+    *("policer_page_live", "zovn_vhost", "xco_gcc_ways_netns", "policer_following_hosts"),
+    *("policer_cli_serve", "policer_page_forms", "policer_page_access", "walkthrough"),
+    *("policer_serve", "policer_daemon", "xco_places_netns", "policer_page_overrides"),
+    *("policer_killed_in_turns", "xco_package", "policer_package", "training_faults"),
+    *("xco_vms_between_netns", "zovn_hostile_messages", "xco_command", "zovn_wire_kind"),
+    *("zovn_check_netns", "xco_port_agent", "policer_rest_postgres", "policer_page_axe"),
+    *("zovn_watchdog", "zovn_sessions", "xco_hygenicc_netns", "zovn_overload", "xco_vms_netns"),
+    *("policer_postgres", "policer_page", "zovn_commands", "training_fleet_page"),
+    *("xco_coordinator", "policer_page_views", "policer_page_status", "policer_soak_small"),
+    *("zovn_veth_kind", "zovn_threads", "deploy_package", "training_report_page", "lab_machines"),
+    *("zovn_package", "lab_fabric", "policer_fuzz", "sandbox"),
 )
-"""The longest of the other tests on real namespaces, databases and browsers: they come first."""
+"""The longest of the other tests on real namespaces, databases and browsers: they come first.
+
+Those of single packages come when `packages_installed` has built them all.
+"""
 SLOW_ALONE: Final = (
-    *(
-        "policer_rest_reach",
-        "stateful_manager",
-        "cli_recovery",
-        "xco_simulate",
-        "property_law",
-        "policer_rest_crash",
-    ),
-    *("promise_4_domains", "property_virt_manager", "xco_native", "deploy"),
-    *("property_training", "xco_simulate_laws", "property_policer_allocation", "holder"),
-    *("property_policer_round", "training_planner", "training_fit", "training_report"),
+    *("policer_rest_reach", "xco_dumbbell", "training_fleet", "training_points"),
+    *("training_shape", "training_report", "training_verdict", "property_training"),
+    *("policer_rest_reach_shared", "cli_recovery", "training_planner", "policer_rest_crash"),
+    *("training_fit", "policer_store_classes", "policer_store_reach", "zovn_sessions_end"),
+    *("xco_simulate", "training_loads", "xco_native", "training_export", "daemon"),
+    *("property_policer_fleetfile", "words", "policer_rest_following", "policer_oidc_rest"),
+    *("property_cost", "zovn_model", "policer_store_plans", "policer_rest_streams", "zovn_fuzz"),
+    *("property_law", "training_fleetsummary", "promise_4_domains", "training_ratio", "deploy"),
+    *("property_virt_manager", "stateful_manager", "property_policer_allocation", "holder"),
 )
 """The longest unit and property tests."""
 SLOWEST: Final = ("--durations", "25", "--durations-min", "2")
@@ -63,6 +72,8 @@ class Phase:
     options: Sequence[str] = ()
     budget: int = 0
     """How many of its tests may stay inconclusive on a busy machine."""
+    measured: bool = False
+    """Whether to report which lines of the pure cores their own tests reach."""
 
 
 @dataclass
@@ -74,8 +85,12 @@ class Outcome:
     counts: dict[str, Any] = field(default_factory=dict)
 
 
-def phases() -> list[Phase]:
-    """Return the phases of `make test`, in their order."""
+def phases(*, coverage: bool = False) -> list[Phase]:
+    """Return the phases of `make test`, in their order.
+
+    Args:
+        coverage: whether to measure the lines that the pure cores' own tests reach.
+    """
     found = [file for name in RATES for file in sorted(INTEGRATION.rglob(f"test_{name}.py"))]
     rates = list(dict.fromkeys(found))
     beside = ordered(SLOW_BESIDE, set(INTEGRATION.rglob("test_*.py")) - set(rates))
@@ -83,7 +98,7 @@ def phases() -> list[Phase]:
     others = [*woven(beside, alone), ROOT / "tests/system"]
     return [
         Phase("rates", [str(file) for file in rates], at_once(2), budget=5),
-        Phase("others", [str(place) for place in others], at_once(4), budget=3),
+        Phase("others", [str(place) for place in others], at_once(4), 3, measured=coverage),
     ]
 
 
@@ -113,9 +128,28 @@ def run(phase: Phase, options: Sequence[str]) -> Outcome:
         summary = Path(folder) / "summary.json"
         command = [sys.executable, "-m", "pytest", *phase.options, *phase.places, *options]
         command += ["--inconclusive-budget", str(phase.budget), "--summary", str(summary)]
-        code = subprocess.run(command, cwd=ROOT, check=False).returncode  # noqa: S603  our own
+        environment = {**os.environ, **({FOLDER: folder} if phase.measured else {})}
+        ended = subprocess.run(command, cwd=ROOT, env=environment, check=False)  # noqa: S603  our own
+        if phase.measured:
+            sys.stdout.write(f"\n{report(Path(folder))}")
         counts = json.loads(summary.read_text()) if summary.exists() else {}
-    return Outcome(phase.name, code, counts)
+    return Outcome(phase.name, ended.returncode, counts)
+
+
+@contextmanager
+def compiling(phase: Phase) -> Iterator[None]:
+    """Compile a phase's tests meanwhile, with CPU time that nothing else wants.
+
+    Each of its processes would compile them all, and at the same time.
+    """
+    command = [sys.executable, "-m", "pytest", "--collect-only", "--quiet", *phase.places]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)  # noqa: S603  our own
+    os.sched_setscheduler(process.pid, os.SCHED_IDLE, os.sched_param(0))
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
 
 
 def strict() -> list[str]:
@@ -150,12 +184,19 @@ def total(outcomes: Sequence[Outcome]) -> str:
 
 def main() -> int:
     """Run the phases of the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--phase", choices=[one.name for one in phases()], help="run this one only")
+    parser.add_argument(
+        "--coverage", action="store_true", help="measure which lines of the pure cores are reached"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the outcomes to a file")
     options, passed_on = parser.parse_known_args()
-    chosen = [one for one in phases() if options.phase in {None, one.name}]
-    outcomes = [run(phase, [*strict(), *passed_on]) for phase in chosen]
+    every = phases(coverage=options.coverage)
+    chosen = [one for one in every if options.phase in {None, one.name}]
+    outcomes = []
+    for phase, later in zip(chosen, [*chosen[1:], None], strict=True):
+        with nullcontext() if later is None else compiling(later):
+            outcomes.append(run(phase, [*strict(), *passed_on]))
     sys.stdout.write("\n".join(["", *(line for one in outcomes for line in lines(one)), ""]))
     sys.stdout.write(total(outcomes) + "\n")
     if options.json is not None:

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import msgspec
 from litestar import Litestar, Response, Router, get
-from litestar.datastructures import State
 from litestar.di import Provide
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.config import OpenAPIConfig
@@ -77,34 +77,46 @@ def create_app(store: Store, fleet: Fleet, settings: RestSettings) -> Litestar:
         fleet: what the policer sees; only read.
         settings: limits, clock, and what the rest of the policer lends.
     """
-    throttle = Throttle(settings)
-    gate = Gate(store, settings, throttle)
-    context = Context(
-        store, fleet, settings, Slots(settings.max_streams, settings.max_streams_each)
-    )
-    made = Buckets(settings.plans_per_s, settings.plans_burst)
+    app = routed_app(settings.page, settings.max_body)
+    connect(app, store, fleet, settings)
+    return app
+
+
+def routed_app(page: Path | None, max_body: int) -> Litestar:
+    """Return an application with all routes, which is to be connected before it serves.
+
+    Args:
+        page: directory of the page; None serves none.
+        max_body: most bytes of a request's body.
+    """
     document = describe()
-    page = [] if settings.page is None else [page_handler(settings.page)]
-    queries = known_queries(document)
+    pages = [] if page is None else [page_handler(page)]
     app = Litestar(
-        route_handlers=[*_handlers(), _document_handler(document), *page],
+        route_handlers=[*_handlers(), _document_handler(document), *pages],
         guards=[guard],
         before_request=answer_options,
         dependencies=_GIVEN,
         request_class=StrictRequest,
         exception_handlers=HANDLERS,
-        request_max_body_size=settings.max_body,
+        request_max_body_size=max_body,
         openapi_config=None,
-        state=State(
-            {"context": context, "gate": gate, "queries": queries, "plans": made}, deep_copy=False
-        ),
         logging_config=None,
     )
-    app.state.methods = methods_by_path(app)
     _read_types(app)
+    return app
+
+
+def connect(app: Litestar, store: Store, fleet: Fleet, settings: RestSettings) -> None:
+    """Give a routed application all that its operations work on, as `create_app` does."""
+    throttle = Throttle(settings)
+    slots = Slots(settings.max_streams, settings.max_streams_each)
+    app.state.context = Context(store, fleet, settings, slots)
+    app.state.gate = Gate(store, settings, throttle)
+    app.state.queries = known_queries(describe())
+    app.state.plans = Buckets(settings.plans_per_s, settings.plans_burst)
+    app.state.methods = methods_by_path(app)
     # Litestar's middleware sees no request without a route: the shell must be around all of it.
     app.asgi_handler = RequestMiddleware(app.asgi_handler, settings, throttle)
-    return app
 
 
 @cache

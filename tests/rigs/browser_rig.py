@@ -5,14 +5,16 @@ import re
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 from urllib.parse import urlsplit
 
 import uvicorn
 from page_rig import Fleetwork
+from support.services import connected
 
 from policer.contracts.reach import UNLIMITED, Reach
-from policer.rest import RestSettings, create_app
+from policer.rest import RestSettings
 
 _REFUSED = re.compile(r"Failed to load resource: .*status of (\d+)")
 _UNREACHABLE = "Failed to load resource: net::ERR_"
@@ -49,7 +51,8 @@ class Service:
             stream_tick_s=0.05,
             rate_burst=1e6,
         )
-        app = create_app(self._work.store, self._work.fleet, settings)
+        self._lent = ExitStack()
+        app = self._lent.enter_context(connected(self._work.store, self._work.fleet, settings))
         config = uvicorn.Config(
             app, "127.0.0.1", self.port, log_config=None, timeout_graceful_shutdown=1
         )
@@ -73,6 +76,7 @@ class Service:
         self._server.should_exit = True
         self._thread.join(PATIENCE_S)
         assert not self._thread.is_alive()
+        self._lent.close()
         self._server = self._thread = None
 
 

@@ -5,6 +5,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from support.stores import hurried, with_tables
+
 from policer.contracts.contract import Contract
 from policer.contracts.host import Host
 from policer.contracts.overrides import excused, standing
@@ -45,7 +47,7 @@ class Fleetwork:
     """The fleet as the policer's own rounds make it of what daemons say; its clock is told."""
 
     def __init__(self, folder: Path) -> None:
-        self.store = open_store(f"sqlite:///{folder}/policer.db")
+        self.store = hurried(open_store(with_tables(folder / "policer.db")))
         self.fleet, self.inbox, self.now = Fleet(), Inbox(), 1000.0
         self.fleet.leadership = Leadership(leading=True, epoch=7, holder="policer-a")
         self._sights: dict[str, HostTelemetry] = {}

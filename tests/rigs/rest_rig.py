@@ -12,7 +12,8 @@ import httpx
 import uvicorn
 from litestar import Litestar
 from litestar.testing import TestClient
-from support.stores import with_tables
+from support.services import connected
+from support.stores import hurried, with_tables
 
 from common.clock import FakeClock
 from common.units import Seconds
@@ -24,7 +25,7 @@ from policer.decide.state import HostState, Order, RouterState
 from policer.decide.telemetry import HostTelemetry
 from policer.fleet.inbox import Inbox
 from policer.fleet.live import Fleet, HostLive, Leadership
-from policer.rest import RestSettings, create_app
+from policer.rest import RestSettings
 from policer.store import Event, Store, open_store
 from policer.store.database import records
 from xtc.modes import Finding, Mode
@@ -116,14 +117,14 @@ def opened(
         settings: of REST.
     """
     url = where if isinstance(where, str) else with_tables(where / "policer.db")
-    store = open_store(url, busy_s=busy_s, clock=today)
+    store = hurried(open_store(url, busy_s=busy_s, clock=today))
     clock, inbox, fleet = FakeClock(1000.0), Inbox(), Fleet()
     fleet.leadership = Leadership(leading=True, epoch=7, holder="here")
     wanted = RestSettings(inbox=inbox, clock=clock.now, today=today)
-    app = create_app(store, fleet, replace(wanted, **settings))
     secrets = {scope: store.tokens.add(scope, [scope], None, "test")[1] for scope in SCOPES}
     try:
-        yield Rig(store, fleet, clock, inbox, app, secrets)
+        with connected(store, fleet, replace(wanted, **settings)) as app:
+            yield Rig(store, fleet, clock, inbox, app, secrets)
     finally:
         store.close()
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
-from support.stores import with_tables
+from support.stores import hurried, with_tables
 
 from policer.store import Store, open_store
 
@@ -91,18 +91,24 @@ def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]
             yield Backend(f"sqlite:///{path}", lambda: _sqlite(path), stack)
         else:
             server = request.getfixturevalue("postgres")
-            with_store = "store" in request.fixturenames
-            like = request.getfixturevalue("postgres_tables") if with_store else None
+            filled = "tables" in request.fixturenames
+            like = request.getfixturevalue("postgres_tables") if filled else None
             url = stack.enter_context(server.database(like))
             yield Backend(url, lambda: psycopg.connect(url, autocommit=True), stack)
 
 
 @pytest.fixture
-def store(backend: Backend) -> Store:
-    """A store on an empty database of each kind."""
+def tables(backend: Backend) -> Backend:
+    """A database of each kind that has the store's tables, with nothing in them."""
     if backend.is_sqlite:
         with_tables(backend.path)
-    return backend.open()
+    return backend
+
+
+@pytest.fixture
+def store(tables: Backend) -> Store:
+    """A store on an empty database of each kind."""
+    return hurried(tables.open())
 
 
 def _sqlite(path: Path) -> sqlite3.Connection:

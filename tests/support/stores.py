@@ -1,10 +1,13 @@
-"""Files of the policer's store with their tables already made, which takes Alembic long."""
+"""The policer's store for tests: files with their tables already made, and no wait for the disk."""
 
+import sqlite3
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from policer.store import open_store
+from sqlalchemy import event
+
+from policer.store import Store, open_store
 
 
 def with_tables(path: Path) -> str:
@@ -13,6 +16,20 @@ def with_tables(path: Path) -> str:
         path.write_bytes(_empty())
         path.chmod(0o600)
     return f"sqlite:///{path}"
+
+
+def hurried(store: Store) -> Store:
+    """Have SQLite not wait until what it writes is on the disk: no test cuts the power."""
+    engine = store._database._engine
+    if store._database.path is not None:
+        event.listen(engine, "connect", _do_not_wait)
+        engine.dispose()
+    return store
+
+
+def _do_not_wait(connection: sqlite3.Connection, _record: object) -> None:
+    """Undo what the store asks of a new connection."""
+    connection.execute("PRAGMA synchronous=OFF").close()
 
 
 @cache

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
-from training.fit.interval import Interval, quantile
+from training.fit.interval import Interval, beyond, quantile
 from training.fit.points import MANY
 
 Array = npt.NDArray[np.float64]
@@ -55,7 +54,7 @@ def common_of(values: Array, covariance: Array, freedom: float) -> Common:
     return Common(
         value=value,
         error=1 / math.sqrt(precision),
-        chance=float(stats.f.sf(squares / over, over, freedom + PRIOR)) if over else 1.0,
+        chance=beyond(squares / over, over, freedom + PRIOR) if over else 1.0,
         deviations=pulled / np.sqrt(np.maximum(own, 1e-300)) if over else np.zeros(1),
     )
 

@@ -18,11 +18,10 @@ from typing import Final, Literal
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 from models.cost import PacketCost
 from training.errors import UnfitError
-from training.fit.interval import Interval, quantile
+from training.fit.interval import Interval, beyond, quantile
 from training.fit.loads import Compared, compared_in
 from training.recording.recording import Recording
 
@@ -320,4 +319,4 @@ def _straight(
     missed, rest = logs - np.log1p(slope * apart), logs - columns @ own
     over = len(sizes) - 1
     more = float(missed @ weights @ missed - rest @ weights @ rest)
-    return float(stats.f.sf(max(more, 0.0) / over, over, FREEDOM))
+    return beyond(more / over, over, FREEDOM)

@@ -11,12 +11,13 @@ towards 0, as it does in a regression of each sample on the one before.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, signal
+from scipy import optimize
 
 from models.host import MAX_DELAY
 from training.fit.interval import Interval, interval
@@ -81,18 +82,12 @@ def grid_of(samples: Sequence[Sample], period: float) -> Grid:
 
     A cap comes into force right after the last sample of the one before.
     """
-    acting, sampled = list[int](), list[int]()
-    visit = 0
-    for index, sample in enumerate(samples):
-        steps = 1
-        if index:
-            before = samples[index - 1]
-            visit += (before.visit, before.cap) != (sample.visit, sample.cap)
-            steps = min(max(round((sample.at - before.at) / period), 1), LONGEST_GAP)
-        acting += [visit] * steps
-        sampled.append(len(acting) - 1)
+    forced = [(sample.visit, sample.cap) for sample in samples]
+    changed = [0, *(before != after for before, after in pairwise(forced))]
+    gaps = np.diff(np.array([sample.at for sample in samples])) / period
+    steps = np.append(1, np.clip(np.rint(gaps), 1, LONGEST_GAP).astype(np.int64))
     rates = np.array([sample.throughput_pps for sample in samples])
-    return Grid(np.array(acting), np.array(sampled), rates)
+    return Grid(np.repeat(np.cumsum(changed), steps), np.cumsum(steps) - 1, rates)
 
 
 def shares(grid: Grid, lag: float, delay: int) -> Array:
@@ -101,12 +96,17 @@ def shares(grid: Grid, lag: float, delay: int) -> Array:
 
 
 def _filtered(grid: Grid, lag: float) -> Array:
-    """Return the weight of each visit's level in each period without a delay."""
-    forced = np.zeros((len(grid.acting), grid.visits))
-    forced[np.arange(len(grid.acting)), grid.acting] = 1.0
-    if lag <= 0:
-        return forced
-    found, _ = signal.lfilter([1 - lag], [1, -lag], forced, axis=0, zi=lag * forced[:1])
+    """Return the weight of each visit's level in each period without a delay.
+
+    It rises towards 1 while the visit lasts, and decays after that. The first visit's is 1 from the
+    beginning.
+    """
+    periods, visits = np.arange(len(grid.acting)), np.arange(grid.visits)
+    begun = np.searchsorted(grid.acting, visits, side="left")
+    ended = np.searchsorted(grid.acting, visits, side="right")
+    left = np.maximum(lag, 0.0) ** np.arange(len(periods) + 1.0)
+    found = left[np.maximum(periods[:, None] + 1 - ended, 0)]
+    found[:, 1:] -= left[np.maximum(periods[:, None] + 1 - begun[1:], 0)]
     return np.asarray(found, np.float64)
 
 

@@ -14,11 +14,10 @@ from collections.abc import Hashable, Sequence
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 from models.logcap import PACKETS_PER_KP, PERCENT_PER_CPU
 from training.fit.dynamics import Dynamics
-from training.fit.interval import Interval, interval
+from training.fit.interval import Interval, beyond, interval
 from training.fit.points import Rising
 from training.recording.recording import Sample
 
@@ -243,7 +242,7 @@ def lack_of_fit(rising: Rising) -> float:
         columns.T @ weight @ columns, columns.T @ weight @ rising.rates, rcond=None
     )[0]
     missed = rising.rates - columns @ values
-    return float(stats.f.sf(float(missed @ weight @ missed) / over, over, rising.freedom))
+    return beyond(float(missed @ weight @ missed) / over, over, rising.freedom)
 
 
 def _levels(residuals: Sequence[Residual], keys: Sequence[Hashable]) -> Array:
@@ -251,7 +250,8 @@ def _levels(residuals: Sequence[Residual], keys: Sequence[Hashable]) -> Array:
     groups: dict[Hashable, list[float]] = {}
     for residual, key in zip(residuals, keys, strict=True):
         groups.setdefault(key, []).append(residual.missed)
-    return np.array([np.mean(groups[key]) for key in keys])
+    means = {key: math.fsum(group) / len(group) for key, group in groups.items()}
+    return np.array([means[key] for key in keys])
 
 
 def _product(gain: Interval, a: Interval) -> Interval:

@@ -12,7 +12,7 @@ prior remains, and the intervals are as wide.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -94,15 +94,17 @@ class Levels:
         return np.asarray(np.sqrt(np.diag(self.covariance)), np.float64)
 
 
-class _Guess(NamedTuple):
-    """One size of the speed's changes, and the estimate under it."""
+class _Guesses(NamedTuple):
+    """Sizes of the speed's changes, and the estimate under each: the first axis of every array."""
 
-    size: float
-    likelihood: float
-    """Logarithm of the restricted likelihood."""
+    sizes: Array
+    likelihoods: Array
+    """Logarithms of the restricted likelihoods."""
     values: Array
-    covariance: Array
-    prior: float
+    """Of shape (guesses, parameters)."""
+    covariances: Array
+    """Of shape (guesses, parameters, parameters)."""
+    priors: Array
 
 
 def levels_of(visits: Sequence[Visit], noise: Array, middle: float) -> Levels:
@@ -123,55 +125,62 @@ def levels_of(visits: Sequence[Visit], noise: Array, middle: float) -> Levels:
     replicated = len(visits) - count
     if replicated < 2:
         columns = columns[:, :count]
-    guesses = list(_guesses(logs, noise, since, columns))
+    guesses = _guesses(np.column_stack((columns, logs)), noise, since, trend=replicated >= 2)
     return _averaged(guesses, count, replicated)
 
 
-def _guesses(logs: Array, noise: Array, since: Array, columns: Array) -> Iterator[_Guess]:
+def _guesses(data: Array, noise: Array, since: Array, *, trend: bool) -> _Guesses:
+    """Estimate the parameters under each size and kind of change, all in one vectorized step.
+
+    Args:
+        data: a column for each parameter, and the logarithms.
+        noise: the covariance of the logarithms by the noise of samples.
+        since: the time of each visit.
+        trend: whether the last parameter is the trend.
+    """
+    sizes, white, log_noise = _whitened(data, noise, since)
+    model, logs = white[:, None, :, :-1], white[:, None, :, -1:]
+    squared = np.square(SIZES)[:, None]
+    variance = (1 + squared * np.maximum(sizes, 0.0)[:, None, :])[..., None]
+    across = (model / variance).swapaxes(-1, -2)
+    normal = across @ model
+    if trend and since.any():
+        normal[..., -1, -1] += STEADY**-2
+    covariances = np.linalg.inv(normal)
+    values = covariances @ (across @ logs)
+    missed = logs - model @ values
+    squares = (missed**2 / variance).sum(axis=(-1, -2))
+    of_noise = log_noise + np.log(variance).sum(axis=(-1, -2))
+    likelihoods = -0.5 * (of_noise + np.linalg.slogdet(normal)[1] + squares)
+    kinds, count = len(white), data.shape[1] - 1
+    return _Guesses(
+        sizes=np.tile(SIZES, kinds),
+        likelihoods=likelihoods.ravel(),
+        values=values.reshape(-1, count),
+        covariances=covariances.reshape(-1, count, count),
+        priors=np.tile([_prior(place) / kinds for place in range(len(SIZES))], kinds),
+    )
+
+
+def _whitened(data: Array, noise: Array, since: Array) -> tuple[Array, Array, float]:
+    """Turn the visits into coordinates that make noise and change of speed both independent.
+
+    Returns:
+        For each kind of change its variances there, for each kind the data there, and the
+        logarithm of the determinant of the noise.
+    """
+    alone = np.eye(len(data))
     apart = np.abs(since[:, None] - since[None, :])
-    kinds = [np.eye(len(logs))]
-    kinds += [
-        (1 - part) * np.eye(len(logs)) + part * np.exp(-apart / memory)
+    drifts = [
+        (1 - part) * alone + part * np.exp(-apart / memory)
         for part in DRIFTING
         for memory in MEMORIES
     ]
-    root = linalg.cholesky(noise + LEAST * np.eye(len(logs)), lower=True, check_finite=False)
-    whole = _Whitened(root, columns, logs, kinds[0])
-    yield _Guess(0.0, *whole.fitted(0.0), prior=_prior(0))
-    for number, kind in enumerate(kinds):
-        scaled = whole if number == 0 else _Whitened(root, columns, logs, kind)
-        for place, size in enumerate(SIZES[1:], start=1):
-            yield _Guess(size, *scaled.fitted(size), prior=_prior(place) / len(kinds))
-
-
-class _Whitened:
-    """The visits in coordinates that make noise and change of speed both independent."""
-
-    def __init__(self, root: Array, columns: Array, logs: Array, kind: Array) -> None:
-        """Take the noise's Cholesky root, the model, and the correlation of the speed."""
-        half = linalg.solve_triangular(root, kind, lower=True, check_finite=False)
-        both = linalg.solve_triangular(root, half.T, lower=True, check_finite=False)
-        self._sizes, turned = linalg.eigh((both + both.T) / 2, check_finite=False)
-        data = np.column_stack((columns, logs))
-        white = turned.T @ linalg.solve_triangular(root, data, lower=True, check_finite=False)
-        self._columns, self._logs = white[:, :-1], white[:, -1]
-        self._prior = np.zeros((columns.shape[1], columns.shape[1]))
-        if not set(columns[:, -1]) <= {0.0, 1.0}:  # its last column is the trend
-            self._prior[-1, -1] = STEADY**-2
-        self._log_noise = 2 * float(np.log(np.diag(root)).sum())
-
-    def fitted(self, size: float) -> tuple[float, Array, Array]:
-        """Return the log of the restricted likelihood, the parameters and their covariance."""
-        variance = 1 + size**2 * np.maximum(self._sizes, 0.0)
-        scaled = self._columns / variance[:, None]
-        normal = scaled.T @ self._columns + self._prior
-        covariance = linalg.inv(normal, check_finite=False)
-        values = covariance @ (scaled.T @ self._logs)
-        missed = self._logs - self._columns @ values
-        of_noise = self._log_noise + float(np.log(variance).sum())
-        of_normal = float(np.linalg.slogdet(normal)[1])
-        squares = float(missed @ (missed / variance))
-        return -0.5 * (of_noise + of_normal + squares), values, covariance
+    root = np.linalg.cholesky(noise + LEAST * alone)
+    inverse = linalg.solve_triangular(root, alone, lower=True, check_finite=False)
+    sizes, turned = np.linalg.eigh(inverse @ np.array([alone, *drifts]) @ inverse.T)
+    white = turned.swapaxes(-1, -2) @ (inverse @ data)
+    return sizes, white, 2 * float(np.log(np.diag(root)).sum())
 
 
 def _prior(place: int) -> float:
@@ -181,20 +190,17 @@ def _prior(place: int) -> float:
     return (after - before) / 2 / (1 + (SIZES[place] / USUAL) ** 2)
 
 
-def _averaged(guesses: Sequence[_Guess], count: int, replicated: int) -> Levels:
-    best = max(guess.likelihood for guess in guesses)
-    weights = np.array([math.exp(guess.likelihood - best) * guess.prior for guess in guesses])
+def _averaged(guesses: _Guesses, count: int, replicated: int) -> Levels:
+    best = guesses.likelihoods.max()
+    weights = np.exp(guesses.likelihoods - best) * guesses.priors
     weights /= weights.sum()
-    values = sum(w * guess.values for w, guess in zip(weights, guesses, strict=True))
-    covariance = sum(
-        w * (guess.covariance + np.outer(guess.values - values, guess.values - values))
-        for w, guess in zip(weights, guesses, strict=True)
-    )
-    assert isinstance(values, np.ndarray)  # there is at least one guess
-    assert isinstance(covariance, np.ndarray)
-    still = max(guess.likelihood for guess in guesses if guess.size == 0.0)
+    values = weights @ guesses.values
+    away = guesses.values - values
+    spread = guesses.covariances + away[:, :, None] * away[:, None, :]
+    covariance = np.tensordot(weights, spread, axes=1)
+    still = guesses.likelihoods[guesses.sizes == 0.0].max()
     speed = _speed(
-        guesses, weights, best - still > SURELY, values[count:], covariance[count:, count:]
+        guesses, weights, bool(best - still > SURELY), values[count:], covariance[count:, count:]
     )
     errors = np.sqrt(np.diag(covariance)[:count])
     if speed.sure or speed.drifts:
@@ -203,20 +209,17 @@ def _averaged(guesses: Sequence[_Guess], count: int, replicated: int) -> Levels:
     return Levels(values[:count], covariance[:count, :count], speed, freedom, errors)
 
 
-def _exceeded(guesses: Sequence[_Guess], weights: Array, count: int) -> Array:
+def _exceeded(guesses: _Guesses, weights: Array, count: int) -> Array:
     """Return the `SELECTED` quantile of each level's standard error."""
-    errors = np.sqrt([np.diag(guess.covariance)[:count] for guess in guesses])
+    errors = np.sqrt(np.diagonal(guesses.covariances, axis1=1, axis2=2)[:, :count])
     order = np.argsort(errors, axis=0)
     reached = np.cumsum(weights[order], axis=0) >= SELECTED
     place = np.take_along_axis(order, reached.argmax(axis=0)[None, :], axis=0)
     return np.asarray(np.take_along_axis(errors, place, axis=0)[0], np.float64)
 
 
-def _speed(
-    guesses: Sequence[_Guess], weights: Array, sure: bool, trend: Array, covariance: Array
-) -> Speed:
-    sizes = np.array([guess.size for guess in guesses])
-    of_size = np.array([weights[sizes == size].sum() for size in SIZES])
+def _speed(guesses: _Guesses, weights: Array, sure: bool, trend: Array, covariance: Array) -> Speed:
+    of_size = np.array([weights[guesses.sizes == size].sum() for size in SIZES])
     up_to = np.cumsum(of_size)
     low, middle, high = (float(np.interp(share, up_to, SIZES)) for share in (0.025, 0.5, 0.975))
     change = float(trend[0]) if len(trend) else 0.0

@@ -1,6 +1,7 @@
 """Means of the visits of caps, without transients and outliers."""
 
 import math
+import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -152,10 +153,10 @@ def _outliers(
 ) -> dict[int, Outlier]:
     """Return the indices of the samples that are too far from the others of their visit."""
     visits = [np.flatnonzero((found.visit == n) & counted) for n in range(len(found.levels))]
-    noise = _usual([list(found.rates[chosen]) for chosen in visits])
+    noise = _usual([found.rates[chosen].tolist() for chosen in visits])
     strays = dict[int, Outlier]()
     for chosen in visits:
-        middle, far = _strays(list(found.rates[chosen]), noise)
+        middle, far = _strays(found.rates[chosen].tolist(), noise)
         for index in chosen[far]:
             sample = samples[int(index)]
             strays[int(index)] = Outlier(sample.at, sample.cap, sample.throughput_pps, middle)
@@ -194,10 +195,10 @@ def _usual(visits: Sequence[Sequence[float]]) -> float:
     away = [
         abs(rate / middle - 1)
         for visit in visits
-        if len(visit) >= FEW and (middle := float(np.median(visit))) > 0
+        if len(visit) >= FEW and (middle := statistics.median(visit)) > 0
         for rate in visit
     ]
-    return AS_NORMAL * float(np.median(away)) if away else 0.0
+    return AS_NORMAL * statistics.median(away) if away else 0.0
 
 
 def _strays(visit: Sequence[float], noise: float) -> tuple[float, npt.NDArray[np.bool_]]:
@@ -205,10 +206,10 @@ def _strays(visit: Sequence[float], noise: float) -> tuple[float, npt.NDArray[np
 
     The visit's own scatter counts if it is larger: small caps are noisier than large ones.
     """
-    if len(visit) < FEW or (middle := float(np.median(visit))) <= 0:
+    if len(visit) < FEW or (middle := statistics.median(visit)) <= 0:
         return 0.0, np.zeros(len(visit), np.bool_)
     away = np.abs(np.array(visit) - middle)
-    own = AS_NORMAL * float(np.median(away))
+    own = AS_NORMAL * statistics.median(away.tolist())
     far = away > max(STRAY * max(noise * middle, own), LEAST_STRAY * middle)
     # If many are far, the router behaves that way at this cap.
     return middle, far if far.sum() <= max(1, len(visit) // MANY) else np.zeros(

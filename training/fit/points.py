@@ -6,6 +6,7 @@ there, uncapped ones included, are one plateau. Each part has its own mixed mode
 """
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -208,7 +209,7 @@ class _Fitting:
 
     def _limited_by_load(self, flat: Sequence[float | None]) -> bool:
         rates = [self._means.visits[number].mean for cap in flat for number in self._groups[cap]]
-        return self._offered is not None and float(np.mean(rates)) >= LOADED * self._offered
+        return self._offered is not None and statistics.fmean(rates) >= LOADED * self._offered
 
     def _ceiling(self) -> float:
         """Return the upper bound of all levels: the offered load, or the largest visit.
@@ -222,7 +223,7 @@ class _Fitting:
 
     def _rate(self, cap: float | None) -> float:
         """Return the mean throughput of a cap's visits, in packets/s."""
-        return float(np.mean([self._means.visits[number].mean for number in self._groups[cap]]))
+        return statistics.fmean(self._means.visits[number].mean for number in self._groups[cap])
 
     def _silent(self, cap: float | None) -> bool:
         return not any(self._forwards(number) for number in self._groups[cap])

@@ -7,6 +7,7 @@ step.
 """
 
 import math
+from functools import cache
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
@@ -62,7 +63,7 @@ def fitted(name: Name, caps: Array, rates: Array, weights: Array) -> Line:
     best = _best(name, caps, rates, weights, powers)
     ratio = (POWERS[1] / POWERS[0]) ** (1 / (COARSE - 1))
     for _ in range(ZOOMS if name == "power law" else 0):
-        near = np.geomspace(best[1].power / ratio, best[1].power * ratio, FINE)
+        near = best[1].power * ratio ** np.linspace(-1.0, 1.0, FINE)
         best = min(best, _best(name, caps, rates, weights, near), key=lambda found: found[0])
         ratio **= 2 / (FINE - 1)
     return best[1]
@@ -94,6 +95,7 @@ def _best(
     return float(squares[at]), line
 
 
+@cache
 def _divisions(name: Name, count: int) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
     """Return, for each division of the caps, which are on the rise and where the top begins.
 

@@ -230,19 +230,25 @@ class Known:
 
 def visits_of(samples: Iterable[Sample]) -> tuple[Visit, ...]:
     """Group samples by visit."""
-    return tuple(_visit(list(group)) for _, group in groupby(samples, lambda s: s.visit))
+    return corrected_visits((sample, sample.throughput_pps) for sample in samples)
 
 
-def _visit(samples: Sequence[Sample]) -> Visit:
+def corrected_visits(rated: Iterable[tuple[Sample, float]]) -> tuple[Visit, ...]:
+    """Group samples by visit, each with packets/s that replace its own."""
+    return tuple(_visit(list(group)) for _, group in groupby(rated, lambda one: one[0].visit))
+
+
+def _visit(rated: Sequence[tuple[Sample, float]]) -> Visit:
     # A visit that was cut off while it settled has no other samples.
-    samples = [s for s in samples if s.phase != "settling"] or samples
+    rated = [one for one in rated if one[0].phase != "settling"] or rated
+    samples = [sample for sample, _ in rated]
     used = [s.used for s in samples if s.used is not None]
     caps = [s.cap for s in samples if s.cap is not None]
     return Visit(
         samples[0].visit,
         samples[0].phase,
         statistics.median(caps) if len(caps) == len(samples) else None,
-        tuple(s.throughput_pps for s in samples),
+        tuple(rate for _, rate in rated),
         mean_of(used) if used else None,
         _traffic(samples[0]),
     )

@@ -2,13 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, takewhile
 from typing import TYPE_CHECKING, Final
 
 from models.curve import MAX_RATE
 from training.recording.recording import Sample
-from training.recording.sweep_model import Visit, visits_of
+from training.recording.sweep_model import Visit, corrected_visits, visits_of
 
 if TYPE_CHECKING:
     from training.fit.dynamics import Dynamics
@@ -82,10 +81,21 @@ class Settling:
         """
         if self._host is None or self._host.lag.value < SLIGHT:
             return visits_of(samples)
+        return self._kept(samples, self._host)
+
+    def latest(self, samples: Sequence[Sample]) -> Visit:
+        """Return the last one of `visits`."""
+        if self._host is None or self._host.lag.value < SLIGHT:
+            number = samples[-1].visit
+            own = takewhile(lambda sample: sample.visit == number, reversed(samples))
+            return visits_of(reversed(list(own)))[0]
+        return self.visits(samples)[-1]
+
+    def _kept(self, samples: Sequence[Sample], host: "Dynamics") -> tuple[Visit, ...]:
         known = self._corrected
         missing = {sample.visit for sample in samples[:-LATEST]} - known.keys()
         recent = samples if missing else samples[-LATEST:]
-        for number, visit in enumerate(self._without_transients(recent, self._host)):
+        for number, visit in enumerate(self._without_transients(recent, host)):
             # The cap before the first of them is unknown, unless it is the first of all.
             if number or len(recent) == len(samples) or visit.number not in known:
                 known[visit.number] = visit
@@ -98,10 +108,7 @@ class Settling:
 
         steady = np.array([sample.phase != "settling" for sample in samples])
         rates = settled_of(samples, self._period, host, steady).rates
-        return visits_of(
-            replace(sample, throughput_pps=min(max(float(rate), 0.0), MAX_RATE))
-            for sample, rate in zip(samples, rates, strict=True)
-        )
+        return corrected_visits(zip(samples, np.clip(rates, 0.0, MAX_RATE).tolist(), strict=True))
 
 
 def visible_changes(samples: Sequence[Sample]) -> int:

@@ -125,8 +125,11 @@ class Sweep:
                 rate, or the file can no longer be written.
             ActuatorError: it cannot be capped.
         """
-        while (request := next_request(self._known(), self._left())) is not None:
-            self._visit(request)
+        while True:
+            known = self._known()
+            if (request := next_request(known, self._left())) is None:
+                break
+            self._visit(request, known)
         return Recording(self._metadata, tuple(self._samples))
 
     def _known(self) -> Known:
@@ -138,9 +141,8 @@ class Sweep:
     def _left(self) -> int:
         return int(self._aims.samples - self._spent / self._metadata.period_s + 1e-6)
 
-    def _visit(self, request: Request) -> None:
+    def _visit(self, request: Request, known: Known) -> None:
         """Apply a cap and keep it until the request is met."""
-        known = self._known()
         visit = known.visits[-1].number + 1 if known.visits else 0
         if request.cap is not None and not self._capped(request.cap):
             return
@@ -152,7 +154,7 @@ class Sweep:
         while True:
             self._keep(measured, request, visit)
             self._tell(known, measured, request, until)
-            values = self._settling.visits(self._samples)[-1].values
+            values = self._settling.latest(self._samples).values
             if enough(values, request, known.noise) or self._left() < 1:
                 break
             measured = self._take()

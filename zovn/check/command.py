@@ -14,7 +14,6 @@ from zovn.check.demand import SOCKETS, demand
 from zovn.check.facts import Facts, Interface
 from zovn.check.judge import Finding, judge, placed
 from zovn.check.queues import leaves, limit_of
-from zovn.check.read import read_facts
 from zovn.check.veths import probe_veths
 
 
@@ -32,6 +31,8 @@ def check(
     Run it in a guest or container, or from the host with --netns. It changes nothing. As root it
     also tries, in a network namespace of its own, whether this kernel carries lossless veth ports.
     """
+    from zovn.check.read import read_facts  # noqa: PLC0415  pyroute2 takes 0.2 s to load
+
     facts = read_facts(netns)
     veths = probe_veths()
     findings = [placed(finding, netns) for finding in judge(facts, sockets)]

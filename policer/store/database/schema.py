@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -37,10 +38,7 @@ class Schema:
 
     def __init__(self, folder: Path = MIGRATIONS) -> None:
         self._folder = folder
-        script = ScriptDirectory.from_config(self._config())
-        self._known = {step.revision for step in script.walk_revisions()}
-        self.newest = str(script.get_current_head())
-        """The version that this program works with."""
+        self._known, self.newest = _versions(folder)  # this program works with the newest
 
     def version_of(self, connection: Connection) -> str:
         """Return a database's version; "" where it has none."""
@@ -112,7 +110,19 @@ class Schema:
             return upgrade and version in self._known and version != self.newest
         return (create or upgrade) and not inspect(connection).get_table_names()
 
-    def _config(self, connection: Connection | None = None) -> Config:
-        config = Config(attributes={"connection": connection})
-        config.set_main_option("script_location", str(self._folder).replace("%", "%%"))
-        return config
+    def _config(self, connection: Connection) -> Config:
+        return _config(self._folder, connection)
+
+
+@cache
+def _versions(folder: Path) -> tuple[frozenset[str], str]:
+    """Return all versions that a folder's steps lead to, and the newest; each step is a program."""
+    script = ScriptDirectory.from_config(_config(folder))
+    known = frozenset(step.revision for step in script.walk_revisions())
+    return known, str(script.get_current_head())
+
+
+def _config(folder: Path, connection: Connection | None = None) -> Config:
+    config = Config(attributes={"connection": connection})
+    config.set_main_option("script_location", str(folder).replace("%", "%%"))
+    return config

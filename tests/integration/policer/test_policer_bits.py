@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from fleet_rig import FleetRig
+from support.stores import with_tables
 
 from common.units import PacketsPerSecond
 from policer.contracts.contract import Contract
@@ -73,7 +74,7 @@ class Host:
 
 
 def opened(folder: Path, hosts: FleetRig) -> Store:
-    store = open_store(f"sqlite:///{folder}/policer.db")
+    store = open_store(with_tables(folder / "policer.db"))
     store.hosts.add(hosts["h0"].entry(), "test")
     store.contracts.put("h0", "a0", SOLD, None, "test")
     store.contracts.put("h0", "a1", Contract(guarantee_pps=30e3), None, "test")

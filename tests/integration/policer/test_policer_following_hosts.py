@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from fleet_rig import FleetRig
+from support.stores import with_tables
 
 from policer.contracts import location as whereabouts
 from policer.contracts.contract import Contract
@@ -89,7 +90,7 @@ def stage(folder: Path) -> Iterator[Stage]:
 
 @pytest.fixture
 def store(folder: Path, stage: Stage) -> Iterator[Store]:
-    made = open_store(f"sqlite:///{folder}/policer.db")
+    made = open_store(with_tables(folder / "policer.db"))
     for name in ("h0", "h1"):
         made.hosts.add(stage.hosts[name].entry(), "test")
         made.contracts.put(name, "a0", OTHER, None, "test")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from fleet_rig import FleetRig
+from support.stores import with_tables
 
 from policer.contracts.contract import Contract
 from policer.fleet.live import Fleet
@@ -42,7 +43,7 @@ def hosts() -> Iterator[FleetRig]:
 
 @pytest.fixture
 def store(tmp_path: Path, hosts: FleetRig) -> Iterator[Store]:
-    made = open_store(f"sqlite:///{tmp_path}/policer.db")
+    made = open_store(with_tables(tmp_path / "policer.db"))
     made.hosts.add(hosts["h0"].entry(), "test")
     made.contracts.put("h0", "a0", Contract(guarantee_pps=60e3), None, "test")
     yield made

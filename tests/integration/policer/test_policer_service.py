@@ -15,6 +15,7 @@ import pytest
 from fleet_rig import FleetRig, lying
 from sqlalchemy import Connection
 from support.stalls import Stalls
+from support.stores import with_tables
 from support.waiting import eventually
 
 from policer.contracts.contract import Contract
@@ -61,7 +62,7 @@ def hosts(folder: Path) -> Iterator[FleetRig]:
 
 @pytest.fixture
 def store(folder: Path, hosts: FleetRig) -> Iterator[Store]:
-    made = open_store(f"sqlite:///{folder}/policer.db")
+    made = open_store(with_tables(folder / "policer.db"))
     for name in ("h0", "h1"):
         made.hosts.add(hosts[name].entry(), "test")
         for vr, contract in CONTRACTS.items():

@@ -97,10 +97,10 @@ def dying(patch: pytest.MonkeyPatch, transactions: int) -> Iterator[list[int]]:
 
 
 @pytest.fixture
-def service(backend: "Backend") -> Iterator[Callable[[], Rig]]:
+def service(tables: "Backend") -> Iterator[Callable[[], Rig]]:
     """Start a policer, and each time it is called another, on the database of the one before."""
     with ExitStack() as stack:
-        yield lambda: stack.enter_context(opened(backend.url, today=backend.clock))
+        yield lambda: stack.enter_context(opened(tables.url, today=tables.clock))
 
 
 @pytest.mark.parametrize("committed", range(MOST + 1))

@@ -4,7 +4,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 import pytest
@@ -19,6 +19,7 @@ from policer.contracts.reach import Reach
 from policer.rest.access.gate import CLOSED, FILTERED, OPEN
 from policer.rest.app import ROOMS, describe
 
+T = TypeVar("T")
 CLOSED_ONES = {
     "addHost",
     "changeHost",
@@ -173,11 +174,21 @@ HEADERS: list[dict[str, str]] = [
 ]
 
 
-def combined(who: str, some: Iterable[Any], others: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
-    """Yield each with all others for a tenant's token, and in turn for those limited otherwise."""
-    return (
-        itertools.product(some, others) if who == "tenant" else zip(some, itertools.cycle(others))
-    )
+def combined(
+    who: str, operation: str, some: Iterable[Any], others: Sequence[Any]
+) -> list[tuple[Any, Any]]:
+    """Return each with all others for a tenant's token, and in turn for those limited otherwise.
+
+    A closed operation is refused before it reads anything: there all take turns.
+    """
+    if who == "tenant" and operation not in CLOSED_ONES:
+        return different(itertools.product(some, others))
+    return different(zip(some, itertools.cycle(others), strict=False))
+
+
+def different(found: Iterable[T]) -> list[T]:
+    """Return each once: many paths name no host and no router, and many requests have no body."""
+    return list({repr(one): one for one in found}.values())
 
 
 def without_echo(text: str, request: dict[str, Any]) -> str:
@@ -188,9 +199,10 @@ def without_echo(text: str, request: dict[str, Any]) -> str:
     return text
 
 
-def tells(text: str, secret: str) -> bool:
-    """Whether a text has a secret; a number among more digits (a time's) is another number."""
-    return re.search(rf"(?<!\d){re.escape(secret)}(?!\d)", text) is not None
+def told(text: str, who: str) -> list[str]:
+    """Return secrets in a text; a number among more digits (a time's) is another number."""
+    secrets = "|".join(map(re.escape, SECRETS[who]))
+    return re.findall(rf"(?<!\d)(?:{secrets})(?!\d)", text)
 
 
 @pytest.mark.parametrize("who", LIMITED)
@@ -199,12 +211,11 @@ def test_no_answer_tells_a_limited_token_anything_of_others(fresh: Rig, who: str
     with fresh.client(who) as client:
         for method, path, name in operations():
             more = RESUMED if method == "get" else HEADERS
-            for sent, headers in combined(who, requests_of(method, path), more):
+            for sent, headers in combined(who, name, different(requests_of(method, path)), more):
                 answer = client.request(**sent, headers=headers)
                 assert answer.status_code < 500, (name, sent)
                 text = without_echo(answer.text + repr(answer.headers), sent)
-                told = [secret for secret in SECRETS[who] if tells(text, secret)]
-                assert not told, (name, sent, headers, text)
+                assert not told(text, who), (name, sent, headers, text)
                 asked += 1
     assert asked > 300
 
@@ -240,14 +251,14 @@ def test_what_is_hidden_is_answered_as_what_does_not_exist(rig: Rig, who: str) -
             for there, missing in hidden_and_missing(who):
                 if there[0] == missing[0] and name == "listRoutersOfHost":
                     continue
-                for body, headers in combined(who, BODIES, HEADERS):
+                bodies = BODIES if method in {"post", "put"} else [None] * len(BODIES)
+                for body, headers in combined(who, name, bodies, HEADERS):
                     answers = []
                     for host, vr in (there, missing):
                         full = {"host": host, "vr": vr, "contract": body}
                         sent = full if "{" not in path else body
                         url = path.format(host=host, vr=vr, name=vr, token="x", **OTHERS)
-                        json = sent if method in {"post", "put"} else None
-                        answer = client.request(method, url, json=json, headers=headers)
+                        answer = client.request(method, url, json=sent, headers=headers)
                         answers.append(same(answer, (host, vr)))
                     assert answers[0] == answers[1], (name, there, headers, body)
                     assert answers[0][0] in {403, 404, 412, 422, 428}, (name, answers[0])

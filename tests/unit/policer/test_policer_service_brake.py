@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from policer_plant import held_report
 from store_values import host
+from support.stores import with_tables
 
 from common.clock import FakeClock
 from common.units import Seconds
@@ -63,7 +64,7 @@ class Context:
 
 @pytest.fixture
 async def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Context]:
-    store = open_store(f"sqlite:///{tmp_path}/policer.db")
+    store = open_store(with_tables(tmp_path / "policer.db"))
     store.hosts.add(host(), "ann")
     now = datetime.now(UTC)
     rows = {("gold", vr): PunishmentRow("gold", vr, 1, True, now, "warn") for vr in VRS}

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.waiting import eventually
 
 from scripts import phases
+from scripts.coverage import own_tests
 from scripts.phases import Outcome
 
 ROOT = Path(__file__).parents[3]
@@ -47,6 +49,22 @@ def test_every_name_of_a_slow_test_finds_one_file() -> None:
     _, others = (phase.places for phase in phases.phases())
     for name in (*phases.SLOW_BESIDE, *phases.SLOW_ALONE):
         assert sum(place.endswith(f"/test_{name}.py") for place in others) == 1, name
+
+
+def test_with_coverage_the_tests_of_the_pure_cores_run_once_and_are_measured() -> None:
+    rates, others = phases.phases(coverage=True)
+    assert (rates.measured, others.measured) == (False, True)
+    assert {str(file) for file in own_tests()} <= set(others.places)
+    assert not any(phase.measured for phase in phases.phases())
+
+
+def test_tests_of_the_next_phase_are_compiled_with_spare_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    (tmp_path / "test_later.py").write_text("def test_it():\n    assert 1\n")
+    with phases.compiling(phases.Phase("later", [str(tmp_path)])):
+        eventually(lambda: list(tmp_path.glob("__pycache__/test_later.*pytest*.pyc")))
 
 
 def test_what_is_slow_begins_and_what_waits_is_spread_over_what_computes() -> None:

@@ -3,19 +3,21 @@
 import json
 import math
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from typer.testing import CliRunner
 
 from benchmarks.training.coverage_host import Case, SimulatedHost, offered
 from training.cli.main import app
 from training.fit.fit import Fit, fit
 from training.fit.shape import compare
+from training.fit.shape_candidate import by_chance
 from training.fit.shape_fit import NAMES, Line, Name, fitted
 from training.recording.recording import Metadata
 from training.recording.sweep_model import aims_for
@@ -154,6 +156,16 @@ def test_the_answer_does_not_depend_on_the_unit(line: Line, seed: int, scale: fl
     assert (here.better, here.alike) == (there.better, there.alike)
     for one, other in zip(here.shapes, there.shapes, strict=True):
         assert other.cv_error == pytest.approx(one.cv_error, rel=1e-3, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "above", [[1.0], [3.0, 1.0, 2.0], [1.0, -2.0, 3.0, 4.0], [2.0, 2.0, -1.0, 2.0, -2.0, 3.0]]
+)
+def test_the_test_by_ranks_is_exact_also_with_equal_sizes(above: list[float]) -> None:
+    ranks = stats.rankdata(np.abs(above))
+    found = ranks[np.array(above) > 0].sum()
+    signs = np.array(list(product((0, 1), repeat=len(above))))
+    assert by_chance(np.array(above)) == (signs @ ranks >= found).mean()
 
 
 def answers(case: Case, folder: Path) -> list[Fit]:
