@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from scripts.coverage import FOLDER, report
+from scripts.coverage import measured
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 INTEGRATION: Final = ROOT / "tests/integration"
@@ -72,8 +72,6 @@ class Phase:
     options: Sequence[str] = ()
     budget: int = 0
     """How many of its tests may stay inconclusive on a busy machine."""
-    measured: bool = False
-    """Whether to report which lines of the pure cores their own tests reach."""
 
 
 @dataclass
@@ -96,9 +94,10 @@ def phases(*, coverage: bool = False) -> list[Phase]:
     beside = ordered(SLOW_BESIDE, set(INTEGRATION.rglob("test_*.py")) - set(rates))
     alone = ordered(SLOW_ALONE, (file for place in ALONE for file in place.rglob("test_*.py")))
     others = [*woven(beside, alone), ROOT / "tests/system"]
+    options = [*at_once(4), *([*measured(), "--cov-own-tests"] if coverage else [])]
     return [
         Phase("rates", [str(file) for file in rates], at_once(2), budget=5),
-        Phase("others", [str(place) for place in others], at_once(4), 3, measured=coverage),
+        Phase("others", [str(place) for place in others], options, budget=3),
     ]
 
 
@@ -128,12 +127,9 @@ def run(phase: Phase, options: Sequence[str]) -> Outcome:
         summary = Path(folder) / "summary.json"
         command = [sys.executable, "-m", "pytest", *phase.options, *phase.places, *options]
         command += ["--inconclusive-budget", str(phase.budget), "--summary", str(summary)]
-        environment = {**os.environ, **({FOLDER: folder} if phase.measured else {})}
-        ended = subprocess.run(command, cwd=ROOT, env=environment, check=False)  # noqa: S603  our own
-        if phase.measured:
-            sys.stdout.write(f"\n{report(Path(folder))}")
+        code = subprocess.run(command, cwd=ROOT, check=False).returncode  # noqa: S603  our own
         counts = json.loads(summary.read_text()) if summary.exists() else {}
-    return Outcome(phase.name, ended.returncode, counts)
+    return Outcome(phase.name, code, counts)
 
 
 @contextmanager

@@ -7,20 +7,36 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
 
 from common.arguments import whole_number
-from scripts.mutation.files import MODULES, modules
 from scripts.mutation.report import Result, listed, table, total
 from scripts.mutation.worker import Judged, Request
 
+MODULES = Path(__file__).with_name("modules.toml")
 LEFT_OUT = {".git", ".venv", ".hypothesis", ".mypy_cache", ".ruff_cache", "build", "dist"}
 PASS_PERCENT = 85.0
 NO_THREADS = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 """Environment against threads, which a forking process must avoid."""
+
+
+def modules(tree: Path) -> dict[str, list[str]]:
+    """Return the files to mutate, each with its tests."""
+    patterns = tomllib.loads(MODULES.read_text())
+    found = {path: sorted(_tests(tree, globs)) for path, globs in patterns.items()}
+    for path, tests in found.items():
+        if not tests or not (tree / path).is_file():
+            raise SystemExit(f"{MODULES.name}: {path}: there is no such file, or no test of it")
+    return found
+
+
+def _tests(tree: Path, globs: list[str]) -> set[str]:
+    files = (file for glob in globs for file in tree.glob(f"tests/{glob}.py"))
+    return {str(file.relative_to(tree)) for file in files}
 
 
 def _copy(tree: Path, copy: Path) -> None:

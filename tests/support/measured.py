@@ -1,67 +1,59 @@
-"""Which lines of the pure cores their own tests reach, in a run of these tests or of all.
+"""Coverage of the pure cores by their own tests, in a run of all tests.
 
-`scripts.coverage` names a folder by an environment variable; each process writes what it saw there.
-Lines count where a test that scripts/mutation/modules.toml names reaches them, or loading a module.
+With `--cov-own-tests`, and pytest-cov's options for what to measure, lines count only where a test
+that scripts/mutation/modules.toml names reaches them. Measuring makes a test half as slow again,
+and it would not say more for all the others.
 """
 
-import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-if TYPE_CHECKING:
-    from scripts.reached import Reached
 
-FOLDER = "XTC_REACHED"
-"""The same as in `scripts.coverage`, which is not where only the tests are."""
-
-
-def _noting() -> "_Measured | None":
-    """Have modules note their lines, if that is wanted; before any of them is loaded."""
-    if FOLDER not in os.environ:
-        return None
-    from scripts.coverage import ROOT, files, own_tests  # noqa: PLC0415  as above
-    from scripts.reached import Reached  # noqa: PLC0415  as above
-
-    folder = Path(os.environ[FOLDER])
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        del os.environ[FOLDER]  # programs that tests start are not measured
-    reached = Reached(ROOT, files())
-    reached.install()
-    return _Measured(folder, reached, own_tests())
-
-
-class _Measured:
-    def __init__(self, folder: Path, reached: "Reached", files: set[Path]) -> None:
-        self._folder, self._reached, self._files = folder, reached, files
-        self._counts = False
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[Any]:
-        """Let the lines of one of these tests count, and no others."""
-        own = item.path in self._files
-        if own and not self._counts:
-            self._reached.forget()
-        elif self._counts and not own:
-            self._reached.count()
-        self._counts = own
-        return (yield)
-
-    def pytest_sessionfinish(self) -> None:
-        """Write what counts."""
-        if self._counts:
-            self._reached.count()
-        file = self._folder / f"reached-{os.getpid()}.json"
-        file.write_text(json.dumps(self._reached.lines))
-
-
-_measured = _noting()
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let a run measure some tests only."""
+    parser.addoption(
+        "--cov-own-tests",
+        action="store_true",
+        help="measure coverage only in the tests of the pure cores",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Watch the tests, if that is wanted."""
-    if _measured is not None:
-        config.pluginmanager.register(_measured)
+    """Measure some tests only, if that is wanted."""
+    if config.getoption("cov_own_tests") and config.pluginmanager.hasplugin("_cov"):
+        config.pluginmanager.register(_OwnTests(config))
+
+
+class _OwnTests:
+    """Switches pytest-cov, which measures from its start on."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._files = set[Path]()
+        self._measures = True
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collection(self) -> Iterator[Any]:
+        """Measure what runs when modules are loaded, in one process: it is the same in all."""
+        from scripts.coverage import own_tests  # noqa: PLC0415  it loads modules that are measured
+
+        self._files = own_tests()
+        worker = getattr(self._config, "workerinput", {"workerid": "gw0"})["workerid"]
+        self._measure(worker == "gw0")
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[Any]:
+        """Measure a test with its fixtures if it is one of those."""
+        self._measure(item.path in self._files)
+        return (yield)
+
+    def _measure(self, wanted: bool) -> None:
+        if wanted == self._measures:
+            return
+        controller = self._config.pluginmanager.getplugin("_cov").cov_controller
+        (controller.resume if wanted else controller.pause)()
+        self._measures = wanted
