@@ -11,13 +11,10 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
-
-from scripts.coverage import measured
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 INTEGRATION: Final = ROOT / "tests/integration"
@@ -83,21 +80,16 @@ class Outcome:
     counts: dict[str, Any] = field(default_factory=dict)
 
 
-def phases(*, coverage: bool = False) -> list[Phase]:
-    """Return the phases of `make test`, in their order.
-
-    Args:
-        coverage: whether to measure the lines that the pure cores' own tests reach.
-    """
+def phases() -> list[Phase]:
+    """Return the phases of `make test`, in their order."""
     found = [file for name in RATES for file in sorted(INTEGRATION.rglob(f"test_{name}.py"))]
     rates = list(dict.fromkeys(found))
     beside = ordered(SLOW_BESIDE, set(INTEGRATION.rglob("test_*.py")) - set(rates))
     alone = ordered(SLOW_ALONE, (file for place in ALONE for file in place.rglob("test_*.py")))
     others = [*woven(beside, alone), ROOT / "tests/system"]
-    options = [*at_once(4), *([*measured(), "--cov-own-tests"] if coverage else [])]
     return [
         Phase("rates", [str(file) for file in rates], at_once(2), budget=5),
-        Phase("others", [str(place) for place in others], options, budget=3),
+        Phase("others", [str(place) for place in others], at_once(4), budget=3),
     ]
 
 
@@ -132,22 +124,6 @@ def run(phase: Phase, options: Sequence[str]) -> Outcome:
     return Outcome(phase.name, code, counts)
 
 
-@contextmanager
-def compiling(phase: Phase) -> Iterator[None]:
-    """Compile a phase's tests meanwhile, with CPU time that nothing else wants.
-
-    Each of its processes would compile them all, and at the same time.
-    """
-    command = [sys.executable, "-m", "pytest", "--collect-only", "--quiet", *phase.places]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)  # noqa: S603  our own
-    os.sched_setscheduler(process.pid, os.SCHED_IDLE, os.sched_param(0))
-    try:
-        yield
-    finally:
-        process.kill()
-        process.wait()
-
-
 def strict() -> list[str]:
     """Return the option that makes skips fail where all requirements can be installed."""
     installable = os.geteuid() == 0 and Path("/etc/debian_version").exists()
@@ -180,19 +156,12 @@ def total(outcomes: Sequence[Outcome]) -> str:
 
 def main() -> int:
     """Run the phases of the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--phase", choices=[one.name for one in phases()], help="run this one only")
-    parser.add_argument(
-        "--coverage", action="store_true", help="measure which lines of the pure cores are reached"
-    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the outcomes to a file")
     options, passed_on = parser.parse_known_args()
-    every = phases(coverage=options.coverage)
-    chosen = [one for one in every if options.phase in {None, one.name}]
-    outcomes = []
-    for phase, later in zip(chosen, [*chosen[1:], None], strict=True):
-        with nullcontext() if later is None else compiling(later):
-            outcomes.append(run(phase, [*strict(), *passed_on]))
+    chosen = [one for one in phases() if options.phase in {None, one.name}]
+    outcomes = [run(phase, [*strict(), *passed_on]) for phase in chosen]
     sys.stdout.write("\n".join(["", *(line for one in outcomes for line in lines(one)), ""]))
     sys.stdout.write(total(outcomes) + "\n")
     if options.json is not None:

@@ -16,8 +16,7 @@ import structlog
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = [
-    f"support.{name}"
-    for name in ("garbage", "inconclusive", "measured", "skips", "stalls", "summary")
+    f"support.{name}" for name in ("garbage", "inconclusive", "skips", "stalls", "summary")
 ]
 
 # Seconds that a child of pyroute2 has to make a namespace; 2 are too few on a busy machine.

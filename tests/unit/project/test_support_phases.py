@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.waiting import eventually
 
 from scripts import phases
-from scripts.coverage import measured, own_tests
 from scripts.phases import Outcome
 
 ROOT = Path(__file__).parents[3]
@@ -25,32 +23,6 @@ from support.inconclusive import inconclusive
 def test_judged(): pass
 def test_not_judged(): inconclusive("too busy")
 def test_skipped(): pytest.skip("lacking")
-"""
-
-
-CORE = """
-def reached():
-    return 1
-
-def reached_by_another():
-    return 2
-"""
-OWN = """
-from core import reached
-
-def test_it(): assert reached() == 1
-"""
-OTHER = """
-import core
-
-def test_it(): assert core.reached_by_another() == 2
-"""
-CONFTEST = """
-from pathlib import Path
-import scripts.coverage
-
-pytest_plugins = ["support.measured"]
-scripts.coverage.own_tests = lambda: {Path(__file__).parent / "test_own.py"}
 """
 
 
@@ -75,43 +47,6 @@ def test_every_name_of_a_slow_test_finds_one_file() -> None:
     _, others = (phase.places for phase in phases.phases())
     for name in (*phases.SLOW_BESIDE, *phases.SLOW_ALONE):
         assert sum(place.endswith(f"/test_{name}.py") for place in others) == 1, name
-
-
-def test_with_coverage_the_tests_of_the_pure_cores_run_once_and_measure_them() -> None:
-    rates, others = phases.phases(coverage=True)
-    assert {str(file) for file in own_tests()} <= set(others.places)
-    assert {*measured(), "--cov-own-tests"} <= set(others.options)
-    without = [option for phase in (rates, *phases.phases()) for option in phase.options]
-    assert not [option for option in without if "cov" in option]
-
-
-@pytest.mark.parametrize("processes", ["0", "2"])
-def test_lines_count_where_the_own_tests_reach_them(tmp_path: Path, processes: str) -> None:
-    files = {"core": CORE, "test_own": OWN, "test_other": OTHER, "conftest": CONFTEST}
-    for name, text in files.items():
-        (tmp_path / f"{name}.py").write_text(text)
-    options = [f"--rootdir={tmp_path}", "-p", "no:cacheprovider", "-p", "xdist", "-p", "pytest_cov"]
-    options += ["-n", processes, "--dist", "loadfile", "--cov-own-tests", "--cov=core"]
-    ended = subprocess.run(
-        [sys.executable, "-m", "pytest", *options, "--cov-report", "json:found.json"],
-        env={"PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    (core,) = json.loads((tmp_path / "found.json").read_text())["files"].values()
-    assert core["missing_lines"] == [6]
-
-
-def test_tests_of_the_next_phase_are_compiled_with_spare_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-    (tmp_path / "test_later.py").write_text("def test_it():\n    assert 1\n")
-    with phases.compiling(phases.Phase("later", [str(tmp_path)])):
-        eventually(lambda: list(tmp_path.glob("__pycache__/test_later.*pytest*.pyc")))
 
 
 def test_what_is_slow_begins_and_what_waits_is_spread_over_what_computes() -> None:
