@@ -188,8 +188,8 @@ plt.show()
 # %% Xen [markdown]
 # ## The same on the paper's scheduler
 #
-# Real Xen with its credit scheduler, all of it emulated: rates are a thousandth of a real machine's,
-# and noisy. The laws are the same programs as above.
+# Real Xen with its credit scheduler, all of it emulated: rates are a thousandth of those of a real
+# machine, and noisy. The laws are the same programs as above.
 #
 # **Question:** is the order of the laws the same as in the lab?
 
