@@ -176,6 +176,7 @@ _CALLS: Final[Mapping[str, tuple[object, Sequence[object]]]] = {
     "switch_due": (_U64, [_P, _U32]),
     "switch_part": (ctypes.c_int32, [_P, _U32]),
     "switch_fix": (_BOOL, [_P, _U32, _U16, ctypes.c_char_p]),
+    "switch_announce": (_BOOL, [_P, _U32, ctypes.c_char_p]),
     "switch_find": (ctypes.c_int32, [_P, _U16, ctypes.c_char_p]),
     "switch_known": (_U32, [_P, ctypes.POINTER(_U32), ctypes.POINTER(RawKnown), _U32]),
     "switch_counters": (_BOOL, [_P, _U32, ctypes.POINTER(RawCounters)]),

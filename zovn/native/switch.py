@@ -246,6 +246,10 @@ class Switch:
         """Make an address static, if the port has room and no other has it as a static one."""
         return bool(self.library.zovn_switch_fix(self.handle, number, vlan, address))
 
+    def announce(self, number: int, address: bytes) -> bool:
+        """Learn that an address is behind a port, and tell the others, if that can be done now."""
+        return bool(self.library.zovn_switch_announce(self.handle, number, address))
+
     def find(self, vlan: int, address: bytes) -> int | None:
         """Return the port behind which an address is known."""
         found = int(self.library.zovn_switch_find(self.handle, vlan, address))

@@ -67,6 +67,8 @@ class SwitchReport(msgspec.Struct, frozen=True, kw_only=True):
     """Classes with a limit: only their frames can be dropped for congestion."""
     threads: int = 1
     """How many threads forward."""
+    cpu_ns: tuple[int, ...] = ()
+    """CPU time of each of them so far."""
     ports: tuple[PortReport, ...]
 
 
@@ -118,7 +120,8 @@ def status(control: Path, patience_s: float = PATIENCE_S) -> SwitchReport:
     first, *rest = ask(control, "status", patience_s)
     own = _words(first)
     numbers = {key: int(own[key]) for key in ("naps", "missed", "lossy", "threads")}
-    return SwitchReport(**numbers, ports=tuple(map(_port, rest)))
+    used = tuple(map(int, filter(None, own.get("cpu_ns", "").split(","))))
+    return SwitchReport(**numbers, cpu_ns=used, ports=tuple(map(_port, rest)))
 
 
 def stations(control: Path) -> tuple[StationReport, ...]:

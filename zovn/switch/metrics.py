@@ -1,5 +1,6 @@
 """The switch's Prometheus metrics, asked for at each scrape."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ PATIENCE_S: Final = 5.0
 """Less than Prometheus waits (10 s): a switch that hangs is then reported as one that is away."""
 _SECOND: Final = 1e-9
 _PORT: Final = ["port"]
+_THREAD: Final = ["thread"]
 
 
 class Counted(NamedTuple):
@@ -95,6 +97,23 @@ def _of_switch(report: SwitchReport) -> Iterator[Metric]:
     missed = "Sleeps that a notification should have ended earlier"
     yield CounterMetricFamily("zovn_missed_naps", missed, value=report.missed)
     yield GaugeMetricFamily("zovn_lossy_classes", "Classes with a limit", value=report.lossy)
+    yield GaugeMetricFamily("zovn_threads", "Threads that forward", value=report.threads)
+    yield from _of_threads(report)
+
+
+def _of_threads(report: SwitchReport) -> Iterator[Metric]:
+    used = CounterMetricFamily(
+        "zovn_thread_cpu_seconds", "CPU time of a forwarding thread", labels=_THREAD
+    )
+    for number, cpu_ns in enumerate(report.cpu_ns):
+        used.add_metric([str(number)], cpu_ns * _SECOND)
+    held = Counter(port.thread for port in report.ports)
+    ports = GaugeMetricFamily(
+        "zovn_thread_ports", "Attached ports of a forwarding thread", labels=_THREAD
+    )
+    for number in range(report.threads):
+        ports.add_metric([str(number)], held[number])
+    yield from (used, ports)
 
 
 def _states(ports: Iterable[PortReport]) -> Iterator[Metric]:

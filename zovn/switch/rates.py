@@ -1,6 +1,7 @@
 """What moved between two reports of a switch, as rates."""
 
 from collections.abc import Mapping
+from itertools import zip_longest
 
 import msgspec
 
@@ -32,6 +33,8 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     naps_per_s: float
     missed_per_s: float
+    cpu_shares: tuple[float, ...]
+    """Share of the time in which each forwarding thread ran; a busy one does not sleep."""
     ports: tuple[PortRates, ...]
 
 
@@ -44,10 +47,12 @@ def rates(before: SwitchReport, after: SwitchReport, seconds: float) -> Rates:
         seconds: the time between them, above 0.
     """
     known = {port.name: port for port in before.ports}
+    used = zip_longest(before.cpu_ns[: len(after.cpu_ns)], after.cpu_ns, fillvalue=0)
     return Rates(
         seconds=seconds,
         naps_per_s=_grown(before.naps, after.naps) / seconds,
         missed_per_s=_grown(before.missed, after.missed) / seconds,
+        cpu_shares=tuple(_grown(then, now) / 1e9 / seconds for then, now in used),
         ports=tuple(_port(known.get(port.name), port, seconds) for port in after.ports),
     )
 

@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from support.waiting import eventually
-from zovn_front_end import FrontEnd, connections
+from zovn_front_end import RARP, SEND_RARP, FrontEnd, connections
 from zovn_guest import BASE, PIECE, SECOND
-from zovn_rig import address, frame
+from zovn_rig import BROADCAST, address, frame
 from zovn_switch_rig import RunningSwitch, build_guest, running_switch
+
+from zovn.switch import control
 
 pytestmark = pytest.mark.timeout(120)
 Connect = Callable[[str], FrontEnd]
@@ -110,3 +112,33 @@ def test_a_log_that_is_truncated_harms_its_front_end_alone(
     os.ftruncate(b.files[-1], 0)
     deliver(a, b, 0)
     assert switch.port("b").fault == "none"
+
+
+# --- where a guest cannot announce itself
+
+
+def test_a_station_is_announced_where_its_guest_has_come(
+    switch: RunningSwitch, connect: Connect
+) -> None:
+    a, b = connect("a"), connect("b")
+    assert a.protocol >> RARP & 1
+    station = address(7)
+    b.post([2048])
+    b.kick()
+    assert a.tell(SEND_RARP, station + bytes(2))
+    (request,) = b.frames(1)
+    assert request[:12] == BROADCAST + station
+    assert (request[12:22].hex(), len(request)) == ("80350001080006040003", 60)
+    ports = {one.ethernet: one.port for one in control.stations(switch.config.control)}
+    assert ports[station.hex(":")] == "a"
+
+
+@pytest.mark.parametrize("station", [BROADCAST + bytes(2), bytes(8)])
+def test_no_other_frame_is_made_for_a_front_end(
+    switch: RunningSwitch, connect: Connect, station: bytes
+) -> None:
+    a, b = connect("a"), connect("b")
+    assert a.tell(SEND_RARP, station)
+    assert a.refused(SEND_RARP, station[:6])
+    deliver(a, b, 1)
+    assert switch.port("a").counters["in"] == 1

@@ -51,6 +51,8 @@ def test_four_senders_overload_a_fifth_without_a_loss(switch: RunningSwitch) -> 
         report = switch.report()
         found = guest.result()["4"]["from"]
     assert all(whole(found[str(number)], FRAMES) for number in range(4))
+    assert len(report.cpu_ns) == report.threads
+    assert all(report.cpu_ns)
     assert not any(sum(port.drops.values()) for port in report.ports)
     assert sum(port.counters["blocked_ns"] for port in report.ports) > 0
     delivered = sum(port.counters["delivered"] for port in report.ports)

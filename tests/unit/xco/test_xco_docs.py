@@ -3,6 +3,7 @@
 import os
 import re
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -44,8 +45,8 @@ TABLES: dict[str, type[msgspec.Struct]] = {
 KINDS = {"counter": "_total", "gauge": ""}
 
 
-def whole_files(first: str) -> list[str]:
-    found = [body for page in PAGES for _, body in BLOCK.findall(page.read_text())]
+def whole_files(first: str, pages: Iterable[Path] = PAGES) -> list[str]:
+    found = [body for page in pages for _, body in BLOCK.findall(page.read_text())]
     return [body for body in found if body.startswith(first)]
 
 
@@ -87,10 +88,12 @@ def test_every_setting_is_explained_with_its_default(name: str) -> None:
             assert shown == f"`{str(field.default).lower()}`", field.name
 
 
-def test_settings_and_topologies_that_are_shown_can_be_used(tmp_path: Path) -> None:
-    topologies, settings = whole_files(TOPOLOGY), whole_files(SETTINGS)
+@pytest.mark.parametrize("page", ["xco.md", "zovn-overlay.md"])
+def test_settings_and_topologies_that_are_shown_can_be_used(page: str, tmp_path: Path) -> None:
+    shown = [DOCS / "howto" / page]
+    topologies, settings = whole_files(TOPOLOGY, shown), whole_files(SETTINGS, shown)
     assert topologies
-    assert len(settings) >= 2
+    assert settings
     topology = tmp_path / "topology.toml"
     for text in topologies:
         parse_topology(text)
@@ -100,6 +103,10 @@ def test_settings_and_topologies_that_are_shown_can_be_used(tmp_path: Path) -> N
         load_controller_config(tmp_path / "xco.toml")
         if "coordinator" in (tables := tomllib.loads(text)):
             checked(tables["coordinator"] | {"topology": str(topology)})
+
+
+def test_all_settings_that_are_shown_are_of_these_pages() -> None:
+    assert (len(whole_files(SETTINGS)), len(whole_files(TOPOLOGY))) == (3, 2)
 
 
 def test_every_metric_is_explained(tmp_path: Path) -> None:

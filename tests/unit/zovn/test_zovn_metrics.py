@@ -31,7 +31,7 @@ def answer(fault: str = "none") -> str:
     words = [f"{name}={number}" for number, name in enumerate(FIELDS, start=1)]
     words += [f"drop_{name}={number}" for number, name in enumerate(REASONS, start=100)]
     return (
-        "switch ports=1 lossy=2 threads=2 naps=7 missed=3\n"
+        "switch ports=1 lossy=2 threads=2 naps=7 missed=3 cpu_ns=1500000000,20\n"
         "port name=vm1 kind=vhost path=/p attached=1 attachments=4 vlan=1 trunk=0 class=0 "
         f"trust=nothing offloads=0 rate=0 state=runs lost=5 thread=1 stall=1 fault={fault} "
         f"{' '.join(words)}\nok\n"
@@ -83,6 +83,14 @@ def test_metrics_have_the_values_of_the_counters_in_base_units(switch: Path) -> 
     assert found["zovn_port_stalled", "vm1"] == 1
     assert found["zovn_port_lost_frames_total", "vm1"] == 5
     assert found["zovn_port_fault", "vm1", "head_twice"] == 1
+
+
+def test_each_thread_has_its_cpu_time_and_its_ports(switch: Path) -> None:
+    found = samples(switch)
+    assert found["zovn_threads",] == 2
+    assert found["zovn_thread_cpu_seconds_total", "0"] == 1.5
+    assert found["zovn_thread_cpu_seconds_total", "1"] == pytest.approx(20e-9)
+    assert (found["zovn_thread_ports", "0"], found["zovn_thread_ports", "1"]) == (0, 1)
 
 
 def test_congestion_is_a_counter_of_its_own(switch: Path) -> None:

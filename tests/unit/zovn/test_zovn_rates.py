@@ -23,8 +23,10 @@ def port(name: str = "a", *, stalled: int = 0, congestion: int = 0, **counters: 
     )  # fmt: skip
 
 
-def report(*ports: PortReport, naps: int = 0, missed: int = 0) -> SwitchReport:
-    return SwitchReport(naps=naps, missed=missed, lossy=0, ports=ports)
+def report(
+    *ports: PortReport, naps: int = 0, missed: int = 0, cpu_ns: tuple[int, ...] = ()
+) -> SwitchReport:
+    return SwitchReport(naps=naps, missed=missed, lossy=0, cpu_ns=cpu_ns, ports=ports)
 
 
 def test_what_was_counted_in_between_is_a_rate() -> None:
@@ -52,6 +54,17 @@ def test_a_port_that_was_added_in_between_counts_from_zero() -> None:
 def test_a_switch_that_was_started_again_in_between_counts_from_zero() -> None:
     found = rates(report(port(in_=1000), naps=9), report(port(in_=30), naps=2), 1.0)
     assert (found.ports[0].in_per_s, found.naps_per_s) == (30.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("before", "shares"),
+    [((10**9, 0), (0.5, 0.25)), ((), (1.0, 0.25)), ((3 * 10**9, 0, 7), (1.0, 0.25))],
+)
+def test_threads_have_shares_of_the_time(
+    before: tuple[int, ...], shares: tuple[float, ...]
+) -> None:
+    found = rates(report(cpu_ns=before), report(cpu_ns=(2 * 10**9, 5 * 10**8)), 2.0)
+    assert found.cpu_shares == shares
 
 
 @pytest.mark.parametrize("blocked_ns", [2 * 10**9, 10**12])

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <time.h>
 
 #include "program/stations.h"
 #include "system/log.h"
@@ -35,14 +36,30 @@ static bool list(struct zovn_ports *ports, char *line, FILE *answer, struct zovn
     return true;
 }
 
+/* CPU time of a thread so far. While it has frames it does not sleep: then it uses a whole CPU. */
+static uint64_t used_ns(pthread_t thread) {
+    clockid_t clock;
+    struct timespec used = {0};
+    if (!pthread_getcpuclockid(thread, &clock))
+        clock_gettime(clock, &used);
+    return (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
+}
+
+static void write_used(const struct zovn_threads *threads, FILE *to) {
+    for (uint32_t i = 0; i < threads->count; i++)
+        fprintf(to, "%s%" PRIu64, i ? "," : " cpu_ns=", used_ns(threads->each[i].thread));
+}
+
 static bool status(struct zovn_ports *ports, char *line, FILE *answer,
                    struct zovn_problem *problem) {
     uint64_t missed;
     uint64_t naps = zovn_forwarder_naps(ports->forwarder, &missed);
     fprintf(answer,
             "switch ports=%" PRIu32 " lossy=%" PRIu32 " threads=%" PRIu32 " naps=%" PRIu64
-            " missed=%" PRIu64 "\n",
+            " missed=%" PRIu64,
             ports->count, ports->lossy, ports->forwarder->threads.count, naps, missed);
+    write_used(&ports->forwarder->threads, answer);
+    fputc('\n', answer);
     (void)line;
     (void)problem;
     zovn_ports_write(ports, true, answer);

@@ -121,6 +121,12 @@ static void set_clock(struct zovn_member *member, uint64_t clock_ns) {
     member->learned.key = member->found.key = 0;
 }
 
+void zovn_learn(struct zovn_switch *vswitch, uint32_t port, const struct zovn_facts *facts) {
+    struct zovn_member *member = vswitch->members[port];
+    set_clock(member, vswitch->parts[member->part].clock_ns);
+    learn(vswitch, port, facts);
+}
+
 uint32_t zovn_classify(struct zovn_switch *vswitch, uint32_t source) {
     struct zovn_member *member = vswitch->members[source];
     set_clock(member, vswitch->parts[member->part].clock_ns);

@@ -8,4 +8,7 @@
  * many were taken. */
 uint32_t zovn_classify(struct zovn_switch *vswitch, uint32_t source);
 
+/* Learn that the sender of a frame, which did not come from a ring, is behind a port. */
+void zovn_learn(struct zovn_switch *vswitch, uint32_t port, const struct zovn_facts *facts);
+
 #endif

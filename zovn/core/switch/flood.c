@@ -78,6 +78,19 @@ static void queue_copies(struct zovn_switch *vswitch, uint32_t source, uint32_t 
         zovn_parking_leave(member, reference);
 }
 
+bool zovn_flood_made(struct zovn_switch *vswitch, uint32_t source, const struct zovn_facts *facts,
+                     const struct zovn_frame *frame, const struct zovn_set *targets) {
+    struct zovn_member *member = vswitch->members[source];
+    uint32_t reference = zovn_parking_take(member, vswitch->settings.parked, facts, frame);
+    if (reference == ZOVN_NONE)
+        return false;
+    member->counters.in++;
+    member->counters.in_bytes += facts->length;
+    member->counters.copies += zovn_set_size(targets) - 1;
+    queue_copies(vswitch, source, reference, *targets);
+    return true;
+}
+
 enum zovn_reason zovn_flood(struct zovn_switch *vswitch, uint32_t source, uint16_t head,
                             const struct zovn_frame *frame, const struct zovn_set *targets) {
     struct zovn_member *member = vswitch->members[source];

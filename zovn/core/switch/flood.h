@@ -23,4 +23,8 @@ void zovn_make_room(struct zovn_switch *vswitch, uint32_t source);
 enum zovn_reason zovn_flood(struct zovn_switch *vswitch, uint32_t source, uint16_t head,
                             const struct zovn_frame *frame, const struct zovn_set *targets);
 
+/* Flood a frame of a source that lies in none of its rings. Return false if there is no parking. */
+bool zovn_flood_made(struct zovn_switch *vswitch, uint32_t source, const struct zovn_facts *facts,
+                     const struct zovn_frame *frame, const struct zovn_set *targets);
+
 #endif

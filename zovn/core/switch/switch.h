@@ -80,6 +80,11 @@ bool zovn_switch_fix(struct zovn_switch *vswitch, uint32_t port, uint16_t vlan,
 /* Return the port behind which an address is known, or -1. */
 int32_t zovn_switch_find(struct zovn_switch *vswitch, uint16_t vlan, const uint8_t *address);
 
+/* Learn that an address is behind a port, and tell all others of its VLAN by a frame from there: a RARP
+ * request. Return false if there is no such port, its VLAN or the address can have no such frame, or its
+ * parking is full. */
+bool zovn_switch_announce(struct zovn_switch *vswitch, uint32_t port, const uint8_t *address);
+
 /* An address behind a port. */
 struct zovn_known {
     uint8_t address[6];

@@ -12,6 +12,7 @@ enum {
     PROTOCOL_FEATURES = 30,
     MQ = 0,
     LOG_SHMFD = 1,
+    RARP = 2,
     REPLY_ACK = 3,
     INFLIGHT_SHMFD = 12,
     STATUS = 16
@@ -33,7 +34,7 @@ static uint64_t bit(uint32_t number) {
     return UINT64_C(1) << number;
 }
 
-/* A guest that was migrated announces itself: the switch does not do that for it. */
+/* A guest that was migrated announces itself, if it can: else its front end asks for that (RARP). */
 uint64_t zovn_vhost_features(const struct zovn_port_options *options) {
     uint64_t features = bit(VIRTIO_F_VERSION_1) | bit(VIRTIO_NET_F_MRG_RXBUF) |
                         bit(VIRTIO_RING_F_EVENT_IDX) | bit(VIRTIO_RING_F_INDIRECT_DESC) |
@@ -47,7 +48,7 @@ uint64_t zovn_vhost_features(const struct zovn_port_options *options) {
 }
 
 uint64_t zovn_vhost_protocol_features(const struct zovn_port_options *options) {
-    return (options->queues > 1 ? bit(MQ) : 0) | bit(LOG_SHMFD) | bit(REPLY_ACK) |
+    return (options->queues > 1 ? bit(MQ) : 0) | bit(LOG_SHMFD) | bit(RARP) | bit(REPLY_ACK) |
            bit(INFLIGHT_SHMFD) | bit(STATUS);
 }
 

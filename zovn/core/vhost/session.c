@@ -20,6 +20,7 @@ enum {
     GET_VRING_BASE = 11,
     SET_VRING_KICK = 12,
     SET_VRING_CALL = 13,
+    SEND_RARP = 19,
     IOTLB_MSG = 22,
     POSTCOPY_ADVISE = 28,
     POSTCOPY_END = 30,
@@ -173,6 +174,25 @@ static void note(struct zovn_session *session, uint32_t message, const union zov
         session->said = (struct zovn_recorded){says->records.rings, says->records.entries};
 }
 
+struct announcing {
+    const struct zovn_session *session;
+    const uint8_t *ethernet;
+};
+
+/* A front end asks several times: where there is no room now, the next time will do. */
+static void announce_now(void *context) {
+    const struct announcing *announcing = context;
+    const struct zovn_line *line = &announcing->session->line;
+    zovn_switch_announce(line->forwarder->vswitch, (uint32_t)line->place, announcing->ethernet);
+}
+
+/* Only librte_vhost's thread, which this is, attaches a guest. */
+static void announce(struct zovn_session *session, const uint8_t *ethernet) {
+    struct announcing announcing = {session, ethernet};
+    if (session->guest.port)
+        zovn_forwarder_call(session->line.forwarder, announce_now, &announcing);
+}
+
 bool zovn_session_before(struct zovn_session *session, uint32_t message,
                          const union zovn_says *says) {
     session->message = message;
@@ -182,6 +202,8 @@ bool zovn_session_before(struct zovn_session *session, uint32_t message,
     if (moves_attached(session, message, &says->place))
         detach(session);
     note(session, message, says);
+    if (message == SEND_RARP)
+        announce(session, says->ethernet);
     return true;
 }
 

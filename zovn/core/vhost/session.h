@@ -25,6 +25,7 @@ struct zovn_records {
 union zovn_says {
     struct zovn_place place; /* its ring is that of any message about one */
     struct zovn_records records;
+    uint8_t ethernet[8]; /* of SEND_RARP: 6 bytes */
 };
 
 struct zovn_session {

@@ -14,7 +14,7 @@
 #include "vhost/session.h"
 #include "vhost/waits.h"
 
-enum { SET_PROTOCOL_FEATURES = 16, GET_QUEUE_NUM = 17 };
+enum { SET_PROTOCOL_FEATURES = 16, GET_QUEUE_NUM = 17, SEND_RARP = 19 };
 
 struct zovn_vhost {
     struct zovn_session session;
@@ -91,6 +91,11 @@ static void pass_on_features(struct message *message) {
     memcpy(says(message), &chosen, sizeof chosen);
 }
 
+/* librte_vhost does not look at the length. */
+static bool is_whole(const struct message *message) {
+    return message->request != SEND_RARP || message->size == sizeof(uint64_t);
+}
+
 static enum rte_vhost_msg_result before(int device, void *bytes) {
     struct zovn_session *session = own_session(device);
     struct message *message = bytes;
@@ -98,7 +103,7 @@ static enum rte_vhost_msg_result before(int device, void *bytes) {
     if (!session)
         return RTE_VHOST_MSG_RESULT_NOT_HANDLED;
     memcpy(&said, says(message), sizeof said);
-    if (!zovn_session_before(session, message->request, &said))
+    if (!is_whole(message) || !zovn_session_before(session, message->request, &said))
         return RTE_VHOST_MSG_RESULT_ERR;
     if (message->request == GET_QUEUE_NUM)
         return answer_queues(session, message);
