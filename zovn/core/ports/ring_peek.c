@@ -35,7 +35,7 @@ static uint32_t peek_new(struct zovn_split_ring *ring, uint16_t *heads, uint32_t
     }
     for (uint32_t i = 0; ring->inflight && i < count; i++)
         zovn_inflight_take(ring, heads[i]);
-    ring->next_avail = (uint16_t)(ring->next_avail + count);
+    zovn_split_ring_take(ring, count);
     return count;
 }
 

@@ -65,7 +65,7 @@ static void take(struct zovn_split_ring *ring, const struct gathered *from, uint
         zovn_split_ring_complete(ring, from->heads[i], (uint32_t)written);
         bytes -= written;
     }
-    ring->next_avail = (uint16_t)(ring->next_avail + from->buffers);
+    zovn_split_ring_take(ring, from->buffers);
 }
 
 /* The guest's mistake: it gets the buffers back empty, and the next ones are tried. It may add bad
@@ -150,7 +150,7 @@ static void copy_to_one(uint8_t *to, const struct zovn_frame *frame) {
 static bool put_into_one(struct zovn_ring_port *guest, struct zovn_split_ring *ring,
                          const struct zovn_frame *frame) {
     uint32_t needed = guest->header_bytes + frame->length;
-    int32_t head = zovn_split_ring_available(ring) ? zovn_split_ring_head(ring, 0) : -1;
+    int32_t head = zovn_split_ring_any(ring) ? zovn_split_ring_head(ring, 0) : -1;
     struct zovn_segment buffer;
     if (head < 0 || !zovn_chain_one(ring, (uint16_t)head, true, &buffer) || buffer.length < needed)
         return false;
@@ -159,7 +159,7 @@ static bool put_into_one(struct zovn_ring_port *guest, struct zovn_split_ring *r
     copy_to_one(buffer.bytes + guest->header_bytes, frame);
     zovn_memory_written(ring->memory, buffer.bytes, needed);
     zovn_split_ring_complete(ring, (uint16_t)head, needed);
-    ring->next_avail++;
+    zovn_split_ring_take(ring, 1);
     return true;
 }
 

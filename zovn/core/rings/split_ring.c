@@ -22,6 +22,7 @@ uint32_t zovn_split_ring_available(struct zovn_split_ring *ring) {
         ring->fault = ZOVN_AVAIL_JUMP;
         return 0;
     }
+    ring->known = count;
     return count;
 }
 
