@@ -4,6 +4,7 @@
 #include "ports/flow.h"
 #include "ports/ring_parts.h"
 #include "rings/chain.h"
+#include "rings/prefetch.h"
 
 enum { MOST_BUFFERS = ZOVN_MOST_SEGMENTS, COUNT_AT = 10, HEADER_BYTES = 12 };
 enum { AHEAD = 4 }; /* buffers: enough frames to load one meanwhile */
@@ -107,8 +108,8 @@ static void prefetch(const struct zovn_split_ring *ring) {
     uint64_t address = ZOVN_READ(ring->descriptors[next].address);
     const uint8_t *bytes = zovn_memory_at(ring->memory, address, 1);
     if (bytes) {
-        __builtin_prefetch(bytes, 1);
-        __builtin_prefetch(bytes + 64, 1);
+        zovn_prefetch_to_write(bytes);
+        zovn_prefetch_to_write(bytes + 64);
     }
 }
 
