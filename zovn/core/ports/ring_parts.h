@@ -35,6 +35,8 @@ uint32_t zovn_ring_peek(struct zovn_port *port, uint16_t *heads, uint32_t most);
 
 /* Copy a frame into the guest's receive buffers. */
 enum zovn_put_result zovn_ring_put(struct zovn_port *port, struct zovn_frame *frame);
+uint32_t zovn_ring_put_plain(struct zovn_port *port, const struct zovn_plain *frames,
+                             uint32_t count);
 
 /* A port has the first fault of its rings. */
 static inline void zovn_ring_note(struct zovn_port *port, const struct zovn_split_ring *ring) {

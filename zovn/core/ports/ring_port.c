@@ -51,7 +51,7 @@ static enum zovn_frame_result frame(struct zovn_port *port, uint16_t head,
 static bool room(struct zovn_port *port) {
     struct zovn_ring_port *guest = of(port);
     struct zovn_split_ring *ring = &guest->pairs[guest->refuse].rings.receive;
-    bool any = zovn_split_ring_available(ring) > 0;
+    bool any = zovn_split_ring_any(ring);
     zovn_ring_note(port, ring);
     return any;
 }
@@ -127,6 +127,7 @@ bool zovn_ring_port_add(struct zovn_port *port, const struct zovn_ring_pair *rin
         return false;
     guest->heads += rings->transmit.size;
     guest->count++;
+    port->put_plain = guest->count == 1 ? zovn_ring_put_plain : NULL;
     zovn_ring_port_ask(port, true);
     return true;
 }

@@ -4,6 +4,7 @@
 #include "switch/flood.h"
 #include "switch/outcome.h"
 #include "switch/passing.h"
+#include "switch/plain.h"
 
 /* From here on the frame is counted. */
 static void accept(struct zovn_member *source, uint16_t head) {
@@ -89,14 +90,16 @@ static bool forward(struct zovn_switch *vswitch, uint32_t source, uint16_t head,
 
 static enum zovn_reason find(struct zovn_switch *vswitch, struct zovn_member *member, uint16_t head,
                              struct zovn_frame *frame) {
-    struct zovn_facts *facts = &member->slots[head].facts;
-    facts->length = 0;
+    struct zovn_slot *slot = &member->slots[head];
+    slot->facts.length = 0;
     enum zovn_frame_result result = member->port->calls->frame(member->port, head, frame);
     if (result != ZOVN_FRAME_OK)
         return result == ZOVN_FRAME_MALFORMED ? ZOVN_MALFORMED : ZOVN_TOO_LONG;
-    member->slots[head].whole = zovn_frame_whole(frame);
-    return zovn_facts_find(facts, frame, member->port->sends, &member->settings,
-                           &vswitch->settings);
+    slot->whole = zovn_frame_whole(frame);
+    enum zovn_reason reason = zovn_facts_find(&slot->facts, frame, member->port->sends,
+                                              &member->settings, &vswitch->settings);
+    slot->plain = zovn_plain_is(slot);
+    return reason;
 }
 
 static bool classify(struct zovn_switch *vswitch, uint32_t source, uint16_t head) {

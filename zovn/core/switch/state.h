@@ -28,6 +28,7 @@ struct zovn_slot {
     struct zovn_segment whole; /* where it lies, if that is one place; else without bytes */
     uint32_t next;
     bool held;
+    bool plain; /* it goes as it is where no tag and no mark is added */
 };
 
 /* A frame that waits for several destinations. */
