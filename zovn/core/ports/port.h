@@ -83,6 +83,12 @@ struct zovn_port {
     /* Return whether a class is open: whether the peer takes its frames when there is `room`, which
      * all classes share. NULL: each is open. A closed class holds up no other. */
     bool (*class_room)(struct zovn_port *port, uint32_t class);
+    /* Find where new frames lie that are in one piece; others get no bytes. Such a frame is not shorter than
+     * ZOVN_HEADER, and not longer than 65,535 bytes. Before it lie `header_bytes`, which begin with what its
+     * sender leaves to others. The port knows no class of it. NULL: `frame` finds each. */
+    void (*find_wholes)(struct zovn_port *port, const uint16_t *heads, uint32_t count,
+                        struct zovn_segment *wholes);
+    uint32_t header_bytes;
     /* Copy plain frames to the peer, in order, as `put` does; return how many. Of the next one `put` says
      * what becomes of it. NULL: each frame goes by `put`. */
     uint32_t (*put_plain)(struct zovn_port *port, const struct zovn_plain *frames, uint32_t count);

@@ -2,21 +2,8 @@
 #include <string.h>
 
 #include "ports/ring_parts.h"
+#include "rings/chain.h"
 #include "rings/inflight.h"
-
-/* Begin to load what the classification reads first. An address that is wrong does no harm. */
-static void prefetch(const struct zovn_split_ring *ring, const uint16_t *heads, uint32_t count) {
-    for (uint32_t i = 0; i < count; i++)
-        __builtin_prefetch(&ring->descriptors[heads[i]]);
-    for (uint32_t i = 0; i < count; i++) {
-        uint64_t address = ZOVN_READ(ring->descriptors[heads[i]].address);
-        const uint8_t *bytes = zovn_memory_at(ring->memory, address, 1);
-        if (bytes) {
-            __builtin_prefetch(bytes);
-            __builtin_prefetch(bytes + 64);
-        }
-    }
-}
 
 static uint32_t peek_resumed(struct zovn_guest_pair *pair, uint16_t *heads, uint32_t most) {
     uint32_t left = pair->resumed_end - pair->resumed_at, count = left < most ? left : most;
@@ -43,7 +30,6 @@ static uint32_t peek_pair(struct zovn_guest_pair *pair, uint16_t *heads, uint32_
     struct zovn_split_ring *ring = &pair->rings.transmit;
     uint32_t count = pair->resumed_at < pair->resumed_end ? peek_resumed(pair, heads, most)
                                                           : peek_new(ring, heads, most);
-    prefetch(ring, heads, count);
     for (uint32_t i = 0; pair->first && i < count; i++)
         heads[i] = (uint16_t)(heads[i] + pair->first);
     return count;
@@ -60,4 +46,32 @@ uint32_t zovn_ring_peek(struct zovn_port *port, uint16_t *heads, uint32_t most) 
         at = at + 1 < guest->count ? at + 1 : 0;
     }
     return count;
+}
+
+enum { LONGEST = 65535 };
+
+/* What is read here is not read again: it is used, or the frame's chain is walked by `frame`. */
+static struct zovn_segment whole_of(struct zovn_ring_port *guest, uint16_t head) {
+    const struct zovn_guest_pair *pair = zovn_ring_pair_of(guest, head);
+    struct zovn_segment whole;
+    if (!zovn_chain_one(&pair->rings.transmit, (uint16_t)(head - pair->first), false, &whole) ||
+        whole.length < guest->port.header_bytes + ZOVN_HEADER ||
+        whole.length > guest->port.header_bytes + LONGEST)
+        return (struct zovn_segment){0};
+    __builtin_prefetch(whole.bytes);
+    __builtin_prefetch(whole.bytes + 64);
+    whole.bytes += guest->port.header_bytes;
+    whole.length -= guest->port.header_bytes;
+    return whole;
+}
+
+void zovn_ring_find_wholes(struct zovn_port *port, const uint16_t *heads, uint32_t count,
+                           struct zovn_segment *wholes) {
+    struct zovn_ring_port *guest = (struct zovn_ring_port *)port;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct zovn_guest_pair *pair = zovn_ring_pair_of(guest, heads[i]);
+        __builtin_prefetch(&pair->rings.transmit.descriptors[heads[i] - pair->first]);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        wholes[i] = whole_of(guest, heads[i]);
 }

@@ -25,7 +25,7 @@ uint32_t zovn_ring_put_plain(struct zovn_port *port, const struct zovn_plain *fr
     struct zovn_ring_port *guest = (struct zovn_ring_port *)port;
     struct zovn_split_ring *ring = &guest->pairs[0].rings.receive;
     uint32_t done = 0;
-    while (done < count && put_one(ring, guest->header_bytes, &frames[done]))
+    while (done < count && put_one(ring, guest->port.header_bytes, &frames[done]))
         done++;
     zovn_ring_note(port, ring);
     return done;

@@ -33,7 +33,7 @@ static enum outcome gather_one(struct zovn_ring_port *guest, struct zovn_split_r
     to->sizes[to->buffers++] = bytes;
     to->bytes += bytes;
     to->count += count < 0 ? 0 : (uint32_t)count;
-    return count < 0 || bytes < guest->header_bytes ? BAD_BUFFER : GATHERED;
+    return count < 0 || bytes < guest->port.header_bytes ? BAD_BUFFER : GATHERED;
 }
 
 /* Without merging one buffer must do. A ring that is all available will not get more. */
@@ -104,14 +104,14 @@ static void copy_to_one(uint8_t *to, const struct zovn_frame *frame) {
  * if it is not: then nothing has changed. */
 static bool put_into_one(struct zovn_ring_port *guest, struct zovn_split_ring *ring,
                          const struct zovn_frame *frame) {
-    uint32_t bytes = guest->header_bytes + frame->length;
+    uint32_t bytes = guest->port.header_bytes + frame->length;
     struct zovn_segment buffer;
     int32_t head = zovn_ring_next_buffer(ring, bytes, &buffer);
     if (head < 0)
         return false;
     zovn_ring_prefetch_buffer(ring);
-    zovn_ring_write_header(buffer.bytes, guest->header_bytes, &frame->offload, 1);
-    copy_to_one(buffer.bytes + guest->header_bytes, frame);
+    zovn_ring_write_header(buffer.bytes, guest->port.header_bytes, &frame->offload, 1);
+    copy_to_one(buffer.bytes + guest->port.header_bytes, frame);
     zovn_ring_filled(ring, head, &buffer, bytes);
     return true;
 }
@@ -125,14 +125,14 @@ enum zovn_put_result zovn_ring_put(struct zovn_port *port, struct zovn_frame *fr
         zovn_ring_note(port, ring);
         return ZOVN_PUT_DONE;
     }
-    enum outcome outcome = gather_good(guest, ring, &to, guest->header_bytes + frame->length);
+    enum outcome outcome = gather_good(guest, ring, &to, guest->port.header_bytes + frame->length);
     zovn_ring_note(port, ring);
     guest->refuse = outcome == NO_ROOM ? pair : guest->refuse;
     if (outcome != GATHERED)
         return outcome == NEVER ? ZOVN_PUT_TOO_LONG : ZOVN_PUT_NO_ROOM;
     uint8_t header[HEADER_BYTES];
     zovn_ring_write_header(header, HEADER_BYTES, &frame->offload, to.buffers);
-    zovn_frame_prepend(frame, header, guest->header_bytes);
+    zovn_frame_prepend(frame, header, guest->port.header_bytes);
     zovn_frame_copy(frame, to.segments);
     log_copied(ring->memory, &to, frame->length);
     take(ring, &to, frame->length);

@@ -2,6 +2,7 @@
 #include "switch/classify.h"
 
 #include "switch/flood.h"
+#include "switch/like.h"
 #include "switch/outcome.h"
 #include "switch/passing.h"
 #include "switch/plain.h"
@@ -14,16 +15,18 @@ static void accept(struct zovn_member *source, uint16_t head) {
     source->slots[head].held = true;
 }
 
-static void learn(struct zovn_switch *vswitch, uint32_t port, const struct zovn_facts *facts) {
+/* Return whether the source's address is known to be here. */
+static bool learn(struct zovn_switch *vswitch, uint32_t port, const struct zovn_facts *facts) {
     struct zovn_member *member = vswitch->members[port];
     struct zovn_addresses *addresses = &vswitch->addresses;
     uint64_t key = zovn_address_key(facts->vlan, facts->header + 6);
     if (zovn_recalls(addresses, &member->learned, key))
-        return;
+        return true;
     enum zovn_learned learned =
         zovn_addresses_learn(addresses, key, port, member->clock_ns, &member->learned);
     member->counters.moves += learned == ZOVN_MOVED;
     member->counters.not_learned += learned == ZOVN_NOT_LEARNED;
+    return learned != ZOVN_NOT_LEARNED;
 }
 
 static enum zovn_reason queue_one(struct zovn_switch *vswitch, uint32_t source, uint16_t head,
@@ -48,11 +51,14 @@ static void send_known(struct zovn_switch *vswitch, uint32_t source, uint16_t he
                        uint32_t destination) {
     struct zovn_member *member = vswitch->members[source];
     const struct zovn_facts *facts = &member->slots[head].facts;
-    learn(vswitch, source, facts);
+    bool learned = learn(vswitch, source, facts);
     accept(member, head);
     enum zovn_reason reason = ZOVN_NO_DESTINATION;
-    if (zovn_is_target(vswitch, source, destination, facts->vlan))
+    if (zovn_is_target(vswitch, source, destination, facts->vlan)) {
+        if (learned)
+            zovn_like_note(member, facts);
         reason = queue_one(vswitch, source, head, destination);
+    }
     if (reason != ZOVN_REASONS)
         zovn_end(member, head, reason);
 }
@@ -124,18 +130,33 @@ static void set_clock(struct zovn_member *member, uint64_t clock_ns) {
     member->learned.key = member->found.key = 0;
 }
 
+static void peek(struct zovn_member *member) {
+    struct zovn_port *port = member->port;
+    member->heads_at = 0;
+    member->heads_end = port->calls->peek(port, member->heads, ZOVN_BATCH);
+    if (port->find_wholes)
+        port->find_wholes(port, member->heads, member->heads_end, member->wholes);
+}
+
+/* Return how many were classified. */
+static uint32_t classify_some(struct zovn_switch *vswitch, uint32_t source) {
+    const struct zovn_member *member = vswitch->members[source];
+    if (member->heads_at == member->heads_end)
+        return 0;
+    uint32_t count = zovn_plain_classify(vswitch, source);
+    return count ? count : classify(vswitch, source, member->heads[member->heads_at]);
+}
+
 uint32_t zovn_classify(struct zovn_switch *vswitch, uint32_t source) {
     struct zovn_member *member = vswitch->members[source];
     set_clock(member, vswitch->parts[member->part].clock_ns);
     if (member->heads_at == member->heads_end) {
         if (member->draining)
             return 0;
-        member->heads_at = 0;
-        member->heads_end = member->port->calls->peek(member->port, member->heads, ZOVN_BATCH);
+        peek(member);
     }
     uint32_t begin = member->heads_at;
-    while (member->heads_at < member->heads_end &&
-           classify(vswitch, source, member->heads[member->heads_at]))
-        member->heads_at++;
+    for (uint32_t count; (count = classify_some(vswitch, source));)
+        member->heads_at += count;
     return member->heads_at - begin;
 }

@@ -1,8 +1,11 @@
-/* Plain frames are moved many at once, as far as the turn of their source lasts. */
+/* Plain frames, as most are: many are classified and moved at once. */
 #ifndef ZOVN_SWITCH_PLAIN_H
 #define ZOVN_SWITCH_PLAIN_H
 
 #include "switch/queues.h"
+
+/* Classify what was peeked of a source, as far as it is plain, and like frames before; return how many. */
+uint32_t zovn_plain_classify(struct zovn_switch *vswitch, uint32_t source);
 
 /* Return whether a frame that was classified goes as it is where no tag and no mark is added: it lies in one
  * piece, has no tag, and its sender has left nothing to others. */

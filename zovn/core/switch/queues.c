@@ -47,24 +47,30 @@ static void note_previous(struct zovn_member *source, uint32_t reference, uint32
         parked->previous[zovn_parking_destination(reference)] = previous;
 }
 
-void zovn_queue_push(struct zovn_switch *vswitch, const struct zovn_place *at, uint32_t reference) {
-    struct zovn_member *source = vswitch->members[at->source];
+void zovn_queue_push_run(struct zovn_switch *vswitch, const struct zovn_place *at, uint32_t first,
+                         uint32_t last, uint32_t count, uint64_t bytes) {
     struct zovn_class_queues *class = class_at(vswitch, at);
     struct zovn_queue *queue = &class->from[at->source];
-    *next_of(source, reference) = ZOVN_NONE;
-    note_previous(source, reference, queue->tail);
-    if (queue->count++)
-        *next_of(source, queue->tail) = reference;
+    if (queue->count)
+        *next_of(vswitch->members[at->source], queue->tail) = first;
     else
-        queue->head = reference;
-    queue->tail = reference;
+        queue->head = first;
+    queue->tail = last;
+    queue->count += count;
     struct zovn_member *destination = vswitch->members[at->destination];
-    uint32_t length = zovn_reference_facts(source, reference)->length;
     zovn_set_add(&class->sources, at->source);
     destination->classes |= 1u << at->class;
-    class->bytes += length;
-    destination->counters.waiting_bytes += length;
-    destination->counters.waiting++;
+    class->bytes += bytes;
+    destination->counters.waiting_bytes += bytes;
+    destination->counters.waiting += count;
+}
+
+void zovn_queue_push(struct zovn_switch *vswitch, const struct zovn_place *at, uint32_t reference) {
+    struct zovn_member *source = vswitch->members[at->source];
+    *next_of(source, reference) = ZOVN_NONE;
+    note_previous(source, reference, class_at(vswitch, at)->from[at->source].tail);
+    zovn_queue_push_run(vswitch, at, reference, reference, 1,
+                        zovn_reference_facts(source, reference)->length);
 }
 
 /* A queue that is empty has no turn, and so has a class. */

@@ -14,6 +14,10 @@ const struct zovn_facts *zovn_reference_facts(const struct zovn_member *source, 
 
 void zovn_queue_push(struct zovn_switch *vswitch, const struct zovn_place *at, uint32_t reference);
 
+/* Append `count` heads, of `bytes` in all, which are linked to each other from the first to the last one. */
+void zovn_queue_push_run(struct zovn_switch *vswitch, const struct zovn_place *at, uint32_t first,
+                         uint32_t last, uint32_t count, uint64_t bytes);
+
 /* Remove the first frame of a queue that has one; return its reference. */
 uint32_t zovn_queue_pop(struct zovn_switch *vswitch, const struct zovn_place *at);
 
