@@ -10,7 +10,7 @@
 /* Find the next buffer if it is one piece of memory with room for so many bytes; return its head, or -1. */
 static inline int32_t zovn_ring_next_buffer(struct zovn_split_ring *ring, uint32_t bytes,
                                             struct zovn_segment *buffer) {
-    int32_t head = zovn_split_ring_any(ring) ? zovn_split_ring_head(ring, 0) : -1;
+    int32_t head = zovn_split_ring_known(ring, 1) ? zovn_split_ring_head(ring, 0) : -1;
     if (head < 0 || !zovn_chain_one(ring, (uint16_t)head, true, buffer) || buffer->length < bytes)
         return -1;
     return head;
@@ -62,7 +62,8 @@ static inline void zovn_ring_copy(uint8_t *to, const uint8_t *from, uint32_t byt
         memcpy(to, from, LEAST);
         memcpy(to + bytes - LEAST, from + bytes - LEAST, LEAST);
     } else {
-        for (uint32_t i = 0; i + PART < bytes; i += PART)
+        memcpy(to, from, PART);
+        for (uint32_t i = PART; i + PART < bytes; i += PART)
             memcpy(to + i, from + i, PART);
         memcpy(to + bytes - PART, from + bytes - PART, PART);
     }

@@ -51,27 +51,40 @@ uint32_t zovn_ring_peek(struct zovn_port *port, uint16_t *heads, uint32_t most) 
 enum { LONGEST = 65535 };
 
 /* What is read here is not read again: it is used, or the frame's chain is walked by `frame`. */
-static struct zovn_segment whole_of(struct zovn_ring_port *guest, uint16_t head) {
-    const struct zovn_guest_pair *pair = zovn_ring_pair_of(guest, head);
+static struct zovn_segment whole_of(const struct zovn_split_ring *ring, uint16_t head,
+                                    uint32_t header_bytes) {
     struct zovn_segment whole;
-    if (!zovn_chain_one(&pair->rings.transmit, (uint16_t)(head - pair->first), false, &whole) ||
-        whole.length < guest->port.header_bytes + ZOVN_HEADER ||
-        whole.length > guest->port.header_bytes + LONGEST)
+    if (!zovn_chain_one(ring, head, false, &whole) || whole.length < header_bytes + ZOVN_HEADER ||
+        whole.length > header_bytes + LONGEST)
         return (struct zovn_segment){0};
     __builtin_prefetch(whole.bytes);
     __builtin_prefetch(whole.bytes + 64);
-    whole.bytes += guest->port.header_bytes;
-    whole.length -= guest->port.header_bytes;
-    return whole;
+    return (struct zovn_segment){whole.bytes + header_bytes, whole.length - header_bytes};
+}
+
+/* Begin to load the descriptors of the first heads, which are of the same ring; return how many these are. */
+static uint32_t load_some(const struct zovn_guest_pair *pair, const uint16_t *heads,
+                          uint32_t count) {
+    const struct zovn_split_ring *ring = &pair->rings.transmit;
+    uint32_t loaded = 0;
+    for (; loaded < count && heads[loaded] - pair->first < ring->size; loaded++)
+        __builtin_prefetch(&ring->descriptors[heads[loaded] - pair->first]);
+    return loaded;
+}
+
+static uint32_t find_some(struct zovn_ring_port *guest, const uint16_t *heads, uint32_t count,
+                          struct zovn_segment *wholes) {
+    const struct zovn_guest_pair *pair = zovn_ring_pair_of(guest, heads[0]);
+    const struct zovn_split_ring *ring = &pair->rings.transmit;
+    const uint32_t first = pair->first, header_bytes = guest->port.header_bytes;
+    count = load_some(pair, heads, count);
+    for (uint32_t i = 0; i < count; i++)
+        wholes[i] = whole_of(ring, (uint16_t)(heads[i] - first), header_bytes);
+    return count;
 }
 
 void zovn_ring_find_wholes(struct zovn_port *port, const uint16_t *heads, uint32_t count,
                            struct zovn_segment *wholes) {
-    struct zovn_ring_port *guest = (struct zovn_ring_port *)port;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct zovn_guest_pair *pair = zovn_ring_pair_of(guest, heads[i]);
-        __builtin_prefetch(&pair->rings.transmit.descriptors[heads[i] - pair->first]);
-    }
-    for (uint32_t i = 0; i < count; i++)
-        wholes[i] = whole_of(guest, heads[i]);
+    for (uint32_t i = 0; i < count;)
+        i += find_some((struct zovn_ring_port *)port, heads + i, count - i, wholes + i);
 }

@@ -2,21 +2,61 @@
 #include "ports/ring_fill.h"
 #include "ports/ring_parts.h"
 
-static bool put_one(struct zovn_split_ring *ring, uint32_t header_bytes,
-                    const struct zovn_plain *frame) {
-    static const struct zovn_offload NOTHING;
-    uint32_t bytes = header_bytes + frame->length;
+enum { MOST = 64, AHEAD = 8 }; /* frames: in one go; buffers of so many more are loaded meanwhile */
+
+/* Copy the heads of the next buffers, and begin to load their descriptors; return how many there are. */
+static uint32_t find_heads(struct zovn_split_ring *ring, uint16_t *heads, uint32_t most) {
+    uint32_t known = zovn_split_ring_known(ring, most), count = known < most ? known : most;
+    for (uint32_t i = 0; i < count; i++) {
+        int32_t head = zovn_split_ring_head(ring, i);
+        if (head < 0)
+            return i;
+        heads[i] = (uint16_t)head;
+        __builtin_prefetch(&ring->descriptors[head]);
+    }
+    return count;
+}
+
+/* Return a buffer in one piece, with room for so many bytes, and begin to load it; NULL for any other one. */
+static uint8_t *buffer_of(const struct zovn_split_ring *ring, uint16_t head, uint32_t bytes) {
     struct zovn_segment buffer;
-    int32_t head = zovn_ring_next_buffer(ring, bytes, &buffer);
-    if (head < 0)
-        return false;
-    zovn_ring_prefetch_buffer(ring);
-    uint8_t *to = buffer.bytes + header_bytes;
-    zovn_ring_write_header(buffer.bytes, header_bytes, &NOTHING, 1);
+    if (!zovn_chain_one(ring, head, true, &buffer) || buffer.length < bytes)
+        return NULL;
+    zovn_prefetch_to_write(buffer.bytes);
+    zovn_prefetch_to_write(buffer.bytes + 64);
+    return buffer.bytes;
+}
+
+static void fill(struct zovn_split_ring *ring, uint16_t head, uint8_t *buffer,
+                 uint32_t header_bytes, const struct zovn_plain *frame) {
+    static const struct zovn_offload NOTHING;
+    uint8_t *to = buffer + header_bytes;
+    uint32_t bytes = header_bytes + frame->length;
+    zovn_ring_write_header(buffer, header_bytes, &NOTHING, 1);
     zovn_ring_copy(to, frame->header, ZOVN_HEADER);
     zovn_ring_copy(to + ZOVN_HEADER, frame->bytes + ZOVN_HEADER, frame->length - ZOVN_HEADER);
-    zovn_ring_filled(ring, head, &buffer, bytes);
-    return true;
+    zovn_memory_written(ring->memory, buffer, bytes);
+    zovn_split_ring_complete(ring, head, bytes);
+}
+
+static uint32_t put(struct zovn_split_ring *ring, uint32_t header_bytes,
+                    const struct zovn_plain *frames, uint32_t most) {
+    uint16_t heads[MOST];
+    uint8_t *buffers[MOST];
+    uint32_t count = find_heads(ring, heads, most);
+    for (uint32_t i = 0, filled; i < count + AHEAD; i++) {
+        if (i < count) {
+            buffers[i] = buffer_of(ring, heads[i], header_bytes + frames[i].length);
+            if (!buffers[i])
+                count = i;
+        }
+        if (i >= AHEAD) {
+            filled = i - AHEAD;
+            fill(ring, heads[filled], buffers[filled], header_bytes, &frames[filled]);
+        }
+    }
+    zovn_split_ring_take(ring, count);
+    return count;
 }
 
 /* Only a guest with one pair has this: no flow has a ring of its own. */
@@ -24,9 +64,7 @@ uint32_t zovn_ring_put_plain(struct zovn_port *port, const struct zovn_plain *fr
                              uint32_t count) {
     struct zovn_ring_port *guest = (struct zovn_ring_port *)port;
     struct zovn_split_ring *ring = &guest->pairs[0].rings.receive;
-    uint32_t done = 0;
-    while (done < count && put_one(ring, guest->port.header_bytes, &frames[done]))
-        done++;
+    uint32_t done = put(ring, port->header_bytes, frames, count < MOST ? count : MOST);
     zovn_ring_note(port, ring);
     return done;
 }

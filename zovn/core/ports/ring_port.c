@@ -44,7 +44,7 @@ static enum zovn_frame_result frame(struct zovn_port *port, uint16_t head,
 static bool room(struct zovn_port *port) {
     struct zovn_ring_port *guest = of(port);
     struct zovn_split_ring *ring = &guest->pairs[guest->refuse].rings.receive;
-    bool any = zovn_split_ring_any(ring);
+    bool any = zovn_split_ring_known(ring, 1) > 0;
     zovn_ring_note(port, ring);
     return any;
 }

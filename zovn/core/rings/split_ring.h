@@ -48,10 +48,10 @@ enum zovn_fault zovn_split_ring_fault(const struct zovn_split_ring *ring);
 /* Return how many heads are available and not taken; 0 with a fault. */
 uint32_t zovn_split_ring_available(struct zovn_split_ring *ring);
 
-/* Return whether any is. The driver writes its index on another CPU: it is read again only when all that it
- * showed are taken. */
-static inline bool zovn_split_ring_any(struct zovn_split_ring *ring) {
-    return (ring->known && !ring->fault) || zovn_split_ring_available(ring);
+/* Return how many it is known of. The driver writes its index on another CPU: it is read again only if so many
+ * are wanted. */
+static inline uint32_t zovn_split_ring_known(struct zovn_split_ring *ring, uint32_t wanted) {
+    return ring->known >= wanted && !ring->fault ? ring->known : zovn_split_ring_available(ring);
 }
 
 /* Return the head at this place behind the next one, or -1 with a fault. */
