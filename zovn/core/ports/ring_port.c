@@ -54,6 +54,15 @@ static void complete(struct zovn_port *port, uint16_t head) {
     zovn_split_ring_complete(&pair->rings.transmit, (uint16_t)(head - pair->first), 0);
 }
 
+static void complete_all(struct zovn_port *port, const uint16_t *heads, uint32_t count) {
+    struct zovn_split_ring *only = of(port)->count == 1 ? &of(port)->pairs[0].rings.transmit : NULL;
+    for (uint32_t i = 0; i < count; i++)
+        if (only)
+            zovn_split_ring_complete(only, heads[i], 0);
+        else
+            complete(port, heads[i]);
+}
+
 static void show(struct zovn_port *port) {
     struct zovn_ring_port *guest = of(port);
     guest->bad_in_step = 0;
@@ -137,6 +146,7 @@ struct zovn_port *zovn_ring_port_new(const struct zovn_ring_settings *settings) 
                  .takes = settings->takes,
                  .find_wholes = zovn_ring_find_wholes,
                  .header_bytes = settings->mergeable || settings->version_1 ? 12 : 10,
+                 .complete_all = complete_all,
                  .show = show},
         .mergeable = settings->mergeable,
         .notify = settings->notify,

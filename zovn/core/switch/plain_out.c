@@ -4,12 +4,12 @@
 #include "switch/outcome.h"
 #include "switch/parking.h"
 
-enum { MOST_FRAMES = 32 };
+enum { MOST_FRAMES = 64 }; /* more than most turns have */
 
 /* The first frames of a queue. */
 struct run {
     uint32_t count;
-    uint32_t references[MOST_FRAMES];
+    uint16_t heads[MOST_FRAMES];
     struct zovn_plain frames[MOST_FRAMES];
 };
 
@@ -38,7 +38,7 @@ static void gather(const struct zovn_member *source, uint32_t reference, uint64_
         if (!slot || slot->facts.length > credit)
             return;
         credit -= slot->facts.length;
-        run->references[run->count] = reference;
+        run->heads[run->count] = (uint16_t)reference;
         run->frames[run->count] =
             (struct zovn_plain){slot->facts.header, slot->whole.bytes, slot->facts.length};
         reference = slot->next;
@@ -57,9 +57,8 @@ static void leave(struct zovn_switch *vswitch, const struct zovn_place *at, cons
         bytes += run->frames[i].length;
     member->counters.out += count;
     member->counters.out_bytes += bytes;
-    zovn_queue_pop_run(vswitch, at, run->references[count - 1], count, bytes);
-    for (uint32_t i = 0; i < count; i++)
-        zovn_ended(vswitch, at, run->references[i], ZOVN_REASONS);
+    zovn_queue_pop_run(vswitch, at, run->heads[count - 1], count, bytes);
+    zovn_delivered(vswitch, at, run->heads, count);
 }
 
 uint32_t zovn_plain_move(struct zovn_switch *vswitch, const struct zovn_place *at, uint32_t most) {
