@@ -28,6 +28,7 @@ class Guests:
         buffers: int = SIZE,
     ) -> None:
         self.switch = Switch(settings)
+        self.threads = settings.threads if settings else 1
         self.guests = [Guest(4 * SIZE) for _ in ports]
         for number, (guest, port) in enumerate(zip(self.guests, ports, strict=True)):
             self.switch.add(guest.handle or 0, port)
@@ -42,8 +43,10 @@ class Guests:
             assert self.guests[source].send(frame(address(source), address(to), number, length))
 
     def step(self, after_s: float = 0.0) -> None:
-        """Step, and check."""
+        """Step all parts, until all that they pass has come; and check."""
         self.switch.step(after_s)
+        for part in (1, 0) if self.threads == 2 else ():
+            self.switch.step_part(part)
         assert self.switch.check() is None
 
     def got(self, number: int) -> list[int]:
@@ -51,8 +54,9 @@ class Guests:
         return [serial(data) for _, data in self.guests[number].received()]
 
 
-def test_all_frames_of_a_run_arrive_in_order_and_are_given_back() -> None:
-    rig = Guests()
+@pytest.mark.parametrize("threads", [1, 2])
+def test_all_frames_of_a_run_arrive_in_order_and_are_given_back(threads: int) -> None:
+    rig = Guests(Settings(threads=threads))
     for begin in range(0, 400, 8):
         rig.send(0, 1, range(begin, begin + 8))
         rig.send(0, 2, range(1000 + begin, 1000 + begin + 8))
@@ -65,8 +69,9 @@ def test_all_frames_of_a_run_arrive_in_order_and_are_given_back() -> None:
                 guest.post((2000,))
 
 
-def test_a_run_waits_for_room_where_it_was() -> None:
-    rig = Guests(buffers=3)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_run_waits_for_room_where_it_was(threads: int) -> None:
+    rig = Guests(Settings(threads=threads), buffers=3)
     rig.send(0, 1, range(8))
     rig.step()
     assert rig.got(1) == [0, 1, 2]

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "switch/like.h"
+#include "switch/passing.h"
 #include "switch/plain.h"
 
 /* Frames that are linked to each other, and not to the others of their queue yet. */
@@ -12,12 +13,12 @@ struct run {
     uint64_t bytes;
 };
 
-/* Return whether any number of frames may wait there. */
+/* Return whether any number of frames may wait there, or are passed to the thread that says so. */
 static bool is_open(const struct zovn_switch *vswitch, const struct zovn_place *at) {
     const struct zovn_member *member = vswitch->members[at->destination];
-    return member->part == vswitch->members[at->source]->part &&
-           !vswitch->settings.classes[at->class].limit_bytes &&
-           !member->lanes[zovn_lane_of(member, at->class)].stalled;
+    return member->part != vswitch->members[at->source]->part ||
+           (!vswitch->settings.classes[at->class].limit_bytes &&
+            !member->lanes[zovn_lane_of(member, at->class)].stalled);
 }
 
 static void end_run(struct zovn_switch *vswitch, const struct run *run) {
@@ -27,7 +28,7 @@ static void end_run(struct zovn_switch *vswitch, const struct run *run) {
     counters->in += run->count;
     counters->in_bytes += run->bytes;
     counters->held += run->count;
-    zovn_queue_push_run(vswitch, &run->at, run->first, run->last, run->count, run->bytes);
+    zovn_send_run(vswitch, &run->at, run->first, run->last, run->count, run->bytes);
 }
 
 /* Return false if its frames must be looked at one by one. */
