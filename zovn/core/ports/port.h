@@ -92,6 +92,8 @@ struct zovn_port {
     /* Copy plain frames to the peer, in order, as `put` does; return how many. Of the next one `put` says
      * what becomes of it. NULL: each frame goes by `put`. */
     uint32_t (*put_plain)(struct zovn_port *port, const struct zovn_plain *frames, uint32_t count);
+    /* Return whether it would copy a frame of so many bytes now. */
+    bool (*plain_room)(struct zovn_port *port, uint32_t length);
     /* Give many frames back; NULL: `complete` gives back each. */
     void (*complete_all)(struct zovn_port *port, const uint16_t *heads, uint32_t count);
     /* Tell what the port counts by itself; NULL: nothing. */

@@ -49,6 +49,7 @@ void zovn_ring_find_wholes(struct zovn_port *port, const uint16_t *heads, uint32
 enum zovn_put_result zovn_ring_put(struct zovn_port *port, struct zovn_frame *frame);
 uint32_t zovn_ring_put_plain(struct zovn_port *port, const struct zovn_plain *frames,
                              uint32_t count);
+bool zovn_ring_plain_room(struct zovn_port *port, uint32_t length);
 
 /* A port has the first fault of its rings. */
 static inline void zovn_ring_note(struct zovn_port *port, const struct zovn_split_ring *ring) {

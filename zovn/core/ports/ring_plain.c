@@ -59,6 +59,13 @@ static uint32_t put(struct zovn_split_ring *ring, uint32_t header_bytes,
     return count;
 }
 
+bool zovn_ring_plain_room(struct zovn_port *port, uint32_t length) {
+    struct zovn_ring_port *guest = (struct zovn_ring_port *)port;
+    struct zovn_segment buffer;
+    return zovn_ring_next_buffer(&guest->pairs[0].rings.receive, port->header_bytes + length,
+                                 &buffer) >= 0;
+}
+
 /* Only a guest with one pair has this: no flow has a ring of its own. */
 uint32_t zovn_ring_put_plain(struct zovn_port *port, const struct zovn_plain *frames,
                              uint32_t count) {

@@ -146,6 +146,7 @@ struct zovn_port *zovn_ring_port_new(const struct zovn_ring_settings *settings) 
                  .takes = settings->takes,
                  .find_wholes = zovn_ring_find_wholes,
                  .header_bytes = settings->mergeable || settings->version_1 ? 12 : 10,
+                 .plain_room = zovn_ring_plain_room,
                  .complete_all = complete_all,
                  .show = show},
         .mergeable = settings->mergeable,

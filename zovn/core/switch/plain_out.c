@@ -4,7 +4,7 @@
 #include "switch/outcome.h"
 #include "switch/parking.h"
 
-enum { MOST_FRAMES = 64 }; /* more than most turns have */
+enum { MOST_FRAMES = 48 }; /* a quantum of the shortest frames */
 
 /* The first frames of a queue. */
 struct run {
@@ -66,7 +66,9 @@ uint32_t zovn_plain_move(struct zovn_switch *vswitch, const struct zovn_place *a
     const struct zovn_member *source = vswitch->members[at->source];
     const struct zovn_queue *queue =
         &vswitch->members[at->destination]->queues[at->class].from[at->source];
-    if (!is_plain_way(vswitch, at) || !plain_at(source, queue->head) || !port->calls->room(port))
+    const struct zovn_slot *first =
+        is_plain_way(vswitch, at) ? plain_at(source, queue->head) : NULL;
+    if (!first || !port->plain_room(port, first->facts.length))
         return 0;
     struct run run;
     most = least(most, least(MOST_FRAMES, queue->count));
