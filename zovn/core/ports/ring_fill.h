@@ -24,14 +24,15 @@ static inline void zovn_ring_filled(struct zovn_split_ring *ring, int32_t head,
     zovn_split_ring_take(ring, 1);
 }
 
-/* Begin to load a buffer of a later frame, and the descriptor of one after that. What is read here is
- * of no consequence, and an address that is wrong does no harm. */
-static inline void zovn_ring_prefetch_buffer(const struct zovn_split_ring *ring) {
-    enum { AHEAD = 4 }; /* buffers: enough frames to load one meanwhile */
+enum { ZOVN_RING_AHEAD = 4 }; /* buffers: enough frames to load one meanwhile */
+
+/* Begin to load the buffer at a place behind the next one, and the descriptor of one after that. What is read
+ * here is of no consequence, and an address that is wrong does no harm. */
+static inline void zovn_ring_prefetch_buffer(const struct zovn_split_ring *ring, uint32_t place) {
     uint16_t mask = (uint16_t)(ring->size - 1);
     const uint16_t *entries = ring->avail->ring;
-    uint16_t next = ZOVN_READ(entries[(ring->next_avail + AHEAD) & mask]) & mask;
-    uint16_t later = ZOVN_READ(entries[(ring->next_avail + 2 * AHEAD) & mask]) & mask;
+    uint16_t next = ZOVN_READ(entries[(ring->next_avail + place) & mask]) & mask;
+    uint16_t later = ZOVN_READ(entries[(ring->next_avail + place + ZOVN_RING_AHEAD) & mask]) & mask;
     __builtin_prefetch(&ring->descriptors[later]);
     uint64_t address = ZOVN_READ(ring->descriptors[next].address);
     const uint8_t *bytes = zovn_memory_at(ring->memory, address, 1);

@@ -109,7 +109,7 @@ static bool put_into_one(struct zovn_ring_port *guest, struct zovn_split_ring *r
     int32_t head = zovn_ring_next_buffer(ring, bytes, &buffer);
     if (head < 0)
         return false;
-    zovn_ring_prefetch_buffer(ring);
+    zovn_ring_prefetch_buffer(ring, ZOVN_RING_AHEAD);
     zovn_ring_write_header(buffer.bytes, guest->port.header_bytes, &frame->offload, 1);
     copy_to_one(buffer.bytes + guest->port.header_bytes, frame);
     zovn_ring_filled(ring, head, &buffer, bytes);

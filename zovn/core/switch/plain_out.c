@@ -66,8 +66,9 @@ uint32_t zovn_plain_move(struct zovn_switch *vswitch, const struct zovn_place *a
     const struct zovn_member *source = vswitch->members[at->source];
     const struct zovn_queue *queue =
         &vswitch->members[at->destination]->queues[at->class].from[at->source];
+    /* One frame is no run: `put` loads buffers for those after it. */
     const struct zovn_slot *first =
-        is_plain_way(vswitch, at) ? plain_at(source, queue->head) : NULL;
+        queue->count > 1 && is_plain_way(vswitch, at) ? plain_at(source, queue->head) : NULL;
     if (!first || !port->plain_room(port, first->facts.length))
         return 0;
     struct run run;
