@@ -62,9 +62,10 @@ void zovn_like_facts(struct zovn_facts *facts, const struct zovn_like *like, con
     memcpy(facts->header + ZOVN_UNTAGGED, bytes + ZOVN_UNTAGGED, ZOVN_HEADER - ZOVN_UNTAGGED);
 }
 
-/* What is found behind the header, as a DSCP, is not that of all others. */
+/* What is found behind the header, as a DSCP, is not that of all others. Of frames with something left to do none
+ * is plain. */
 void zovn_like_note(struct zovn_member *source, const struct zovn_facts *facts) {
-    if (facts->tagged || source->settings.trust == ZOVN_TRUST_DSCP ||
+    if (facts->tagged || facts->offload.flags || source->settings.trust == ZOVN_TRUST_DSCP ||
         source->learned.changes != source->found.changes)
         return;
     const struct words words = words_of(facts->header);
@@ -76,6 +77,4 @@ void zovn_like_note(struct zovn_member *source, const struct zovn_facts *facts) 
         .destination = (uint8_t)source->found.port,
         .known = true,
     };
-    like->facts.offload = (struct zovn_offload){0};
-    like->facts.payload_at = 0;
 }
