@@ -128,6 +128,7 @@ class RawRing(ctypes.Structure):
         ("next_avail", _U16),
         ("next_used", _U16),
         ("published", _U16),
+        ("known", _U16),
         ("fault", ctypes.c_int),
         ("inflight", ctypes.c_void_p),
         ("taken", _U64),

@@ -30,6 +30,16 @@ enum zovn_put_result {
     ZOVN_PUT_REFUSED
 };
 
+/* Bytes of Ethernet's header with a tag. */
+enum { ZOVN_HEADER = 18 };
+
+/* A frame in one piece, which is no shorter than that, and of which nothing is left to do. */
+struct zovn_plain {
+    const uint8_t *header; /* the first bytes, whatever lies there now */
+    const uint8_t *bytes;
+    uint32_t length;
+};
+
 struct zovn_port;
 
 struct zovn_port_calls {
@@ -73,6 +83,19 @@ struct zovn_port {
     /* Return whether a class is open: whether the peer takes its frames when there is `room`, which
      * all classes share. NULL: each is open. A closed class holds up no other. */
     bool (*class_room)(struct zovn_port *port, uint32_t class);
+    /* Find where new frames lie that are in one piece; others get no bytes. Such a frame is not shorter than
+     * ZOVN_HEADER, and not longer than 65,535 bytes. Before it lie `header_bytes`, which begin with what its
+     * sender leaves to others. The port knows no class of it. NULL: `frame` finds each. */
+    void (*find_wholes)(struct zovn_port *port, const uint16_t *heads, uint32_t count,
+                        struct zovn_segment *wholes);
+    uint32_t header_bytes;
+    /* Copy plain frames to the peer, in order, as `put` does; return how many. Of the next one `put` says
+     * what becomes of it. NULL: each frame goes by `put`. */
+    uint32_t (*put_plain)(struct zovn_port *port, const struct zovn_plain *frames, uint32_t count);
+    /* Return whether it would copy a frame of so many bytes now. */
+    bool (*plain_room)(struct zovn_port *port, uint32_t length);
+    /* Give many frames back; NULL: `complete` gives back each. */
+    void (*complete_all)(struct zovn_port *port, const uint16_t *heads, uint32_t count);
     /* Tell what the port counts by itself; NULL: nothing. */
     void (*count)(const struct zovn_port *port, struct zovn_port_counts *counts);
 };

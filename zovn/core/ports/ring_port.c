@@ -13,17 +13,10 @@ static struct zovn_ring_port *of(struct zovn_port *port) {
     return (struct zovn_ring_port *)port;
 }
 
-static struct zovn_guest_pair *pair_of(struct zovn_ring_port *guest, uint16_t head) {
-    uint32_t at = guest->count - 1;
-    while (head < guest->pairs[at].first)
-        at--;
-    return &guest->pairs[at];
-}
-
 static enum zovn_frame_result frame(struct zovn_port *port, uint16_t head,
                                     struct zovn_frame *frame) {
-    const struct zovn_ring_port *guest = of(port);
-    const struct zovn_guest_pair *pair = pair_of(of(port), head);
+    struct zovn_ring_port *guest = of(port);
+    const struct zovn_guest_pair *pair = zovn_ring_pair_of(guest, head);
     zovn_frame_begin(frame);
     struct zovn_segment *segments = &frame->segments[frame->end];
     const struct zovn_split_ring *ring = &pair->rings.transmit;
@@ -36,14 +29,14 @@ static enum zovn_frame_result frame(struct zovn_port *port, uint16_t head,
     uint64_t bytes = 0;
     for (int32_t i = 0; i < count; i++)
         bytes += segments[i].length;
-    if (bytes < guest->header_bytes + ZOVN_LEAST_BYTES)
+    if (bytes < guest->port.header_bytes + ZOVN_LEAST_BYTES)
         return ZOVN_FRAME_MALFORMED;
-    if (bytes > guest->header_bytes + ZOVN_MOST_BYTES)
+    if (bytes > guest->port.header_bytes + ZOVN_MOST_BYTES)
         return ZOVN_FRAME_TOO_LONG;
     frame->end += (uint32_t)count;
     frame->length = (uint32_t)bytes;
     zovn_frame_peek(frame, (uint8_t *)&frame->offload, sizeof frame->offload);
-    zovn_frame_trim(frame, guest->header_bytes);
+    zovn_frame_trim(frame, guest->port.header_bytes);
     return ZOVN_FRAME_OK;
 }
 
@@ -51,14 +44,23 @@ static enum zovn_frame_result frame(struct zovn_port *port, uint16_t head,
 static bool room(struct zovn_port *port) {
     struct zovn_ring_port *guest = of(port);
     struct zovn_split_ring *ring = &guest->pairs[guest->refuse].rings.receive;
-    bool any = zovn_split_ring_available(ring) > 0;
+    bool any = zovn_split_ring_known(ring, 1) > 0;
     zovn_ring_note(port, ring);
     return any;
 }
 
 static void complete(struct zovn_port *port, uint16_t head) {
-    struct zovn_guest_pair *pair = pair_of(of(port), head);
+    struct zovn_guest_pair *pair = zovn_ring_pair_of(of(port), head);
     zovn_split_ring_complete(&pair->rings.transmit, (uint16_t)(head - pair->first), 0);
+}
+
+static void complete_all(struct zovn_port *port, const uint16_t *heads, uint32_t count) {
+    struct zovn_split_ring *only = of(port)->count == 1 ? &of(port)->pairs[0].rings.transmit : NULL;
+    for (uint32_t i = 0; i < count; i++)
+        if (only)
+            zovn_split_ring_complete(only, heads[i], 0);
+        else
+            complete(port, heads[i]);
 }
 
 static void show(struct zovn_port *port) {
@@ -127,6 +129,7 @@ bool zovn_ring_port_add(struct zovn_port *port, const struct zovn_ring_pair *rin
         return false;
     guest->heads += rings->transmit.size;
     guest->count++;
+    port->put_plain = guest->count == 1 ? zovn_ring_put_plain : NULL;
     zovn_ring_port_ask(port, true);
     return true;
 }
@@ -141,8 +144,11 @@ struct zovn_port *zovn_ring_port_new(const struct zovn_ring_settings *settings) 
                  .heads = settings->heads > size ? settings->heads : size,
                  .sends = settings->sends,
                  .takes = settings->takes,
+                 .find_wholes = zovn_ring_find_wholes,
+                 .header_bytes = settings->mergeable || settings->version_1 ? 12 : 10,
+                 .plain_room = zovn_ring_plain_room,
+                 .complete_all = complete_all,
                  .show = show},
-        .header_bytes = settings->mergeable || settings->version_1 ? 12 : 10,
         .mergeable = settings->mergeable,
         .notify = settings->notify,
         .closed = settings->closed,

@@ -1,12 +1,9 @@
 /* Frames into a guest's receive rings: one buffer, or several that are merged (5.1.6.4). */
-#include <string.h>
-
 #include "ports/flow.h"
+#include "ports/ring_fill.h"
 #include "ports/ring_parts.h"
-#include "rings/chain.h"
 
-enum { MOST_BUFFERS = ZOVN_MOST_SEGMENTS, COUNT_AT = 10, HEADER_BYTES = 12 };
-enum { AHEAD = 4 }; /* buffers: enough frames to load one meanwhile */
+enum { MOST_BUFFERS = ZOVN_MOST_SEGMENTS, HEADER_BYTES = 12 };
 enum { MOST_BAD = 8 }; /* tries in a step that find a bad buffer; the rest in the next one */
 
 /* Receive buffers that are looked at, but not taken. */
@@ -36,7 +33,7 @@ static enum outcome gather_one(struct zovn_ring_port *guest, struct zovn_split_r
     to->sizes[to->buffers++] = bytes;
     to->bytes += bytes;
     to->count += count < 0 ? 0 : (uint32_t)count;
-    return count < 0 || bytes < guest->header_bytes ? BAD_BUFFER : GATHERED;
+    return count < 0 || bytes < guest->port.header_bytes ? BAD_BUFFER : GATHERED;
 }
 
 /* Without merging one buffer must do. A ring that is all available will not get more. */
@@ -65,7 +62,7 @@ static void take(struct zovn_split_ring *ring, const struct gathered *from, uint
         zovn_split_ring_complete(ring, from->heads[i], (uint32_t)written);
         bytes -= written;
     }
-    ring->next_avail = (uint16_t)(ring->next_avail + from->buffers);
+    zovn_split_ring_take(ring, from->buffers);
 }
 
 /* The guest's mistake: it gets the buffers back empty, and the next ones are tried. It may add bad
@@ -96,51 +93,9 @@ static uint32_t pair_for(const struct zovn_ring_port *guest, const struct zovn_f
     return guest->count == 1 ? 0 : zovn_flow_queue(frame, guest->count);
 }
 
-/* Begin to load a buffer of a later frame, and the descriptor of one after that. What is read here is
- * of no consequence, and an address that is wrong does no harm. */
-static void prefetch(const struct zovn_split_ring *ring) {
-    uint16_t mask = (uint16_t)(ring->size - 1);
-    const uint16_t *entries = ring->avail->ring;
-    uint16_t next = ZOVN_READ(entries[(ring->next_avail + AHEAD) & mask]) & mask;
-    uint16_t later = ZOVN_READ(entries[(ring->next_avail + 2 * AHEAD) & mask]) & mask;
-    __builtin_prefetch(&ring->descriptors[later]);
-    uint64_t address = ZOVN_READ(ring->descriptors[next].address);
-    const uint8_t *bytes = zovn_memory_at(ring->memory, address, 1);
-    if (bytes) {
-        __builtin_prefetch(bytes, 1);
-        __builtin_prefetch(bytes + 64, 1);
-    }
-}
-
-/* At most 64 buffers; without merging 1, too (5.1.6.4.1). The old header has no place for it. */
-static void write_header(uint8_t *to, uint32_t bytes, const struct zovn_frame *frame,
-                         uint32_t buffers) {
-    memcpy(to, &frame->offload, sizeof frame->offload);
-    if (bytes == HEADER_BYTES) {
-        to[COUNT_AT] = (uint8_t)buffers;
-        to[COUNT_AT + 1] = 0;
-    }
-}
-
-/* Short pieces in fixed parts, of which the last may overlap the one before: quicker than a call. What
- * a peer changes meanwhile may be copied half, as by any copy. */
-static void copy(uint8_t *to, const uint8_t *from, uint32_t bytes) {
-    enum { LEAST = 16, PART = 32, MOST = 128 };
-    if (bytes < LEAST || bytes > MOST) {
-        memcpy(to, from, bytes);
-    } else if (bytes <= PART) {
-        memcpy(to, from, LEAST);
-        memcpy(to + bytes - LEAST, from + bytes - LEAST, LEAST);
-    } else {
-        for (uint32_t i = 0; i + PART < bytes; i += PART)
-            memcpy(to + i, from + i, PART);
-        memcpy(to + bytes - PART, from + bytes - PART, PART);
-    }
-}
-
 static void copy_to_one(uint8_t *to, const struct zovn_frame *frame) {
     for (uint32_t i = frame->first; i < frame->end; i++) {
-        copy(to, frame->segments[i].bytes, frame->segments[i].length);
+        zovn_ring_copy(to, frame->segments[i].bytes, frame->segments[i].length);
         to += frame->segments[i].length;
     }
 }
@@ -149,17 +104,15 @@ static void copy_to_one(uint8_t *to, const struct zovn_frame *frame) {
  * if it is not: then nothing has changed. */
 static bool put_into_one(struct zovn_ring_port *guest, struct zovn_split_ring *ring,
                          const struct zovn_frame *frame) {
-    uint32_t needed = guest->header_bytes + frame->length;
-    int32_t head = zovn_split_ring_available(ring) ? zovn_split_ring_head(ring, 0) : -1;
+    uint32_t bytes = guest->port.header_bytes + frame->length;
     struct zovn_segment buffer;
-    if (head < 0 || !zovn_chain_one(ring, (uint16_t)head, true, &buffer) || buffer.length < needed)
+    int32_t head = zovn_ring_next_buffer(ring, bytes, &buffer);
+    if (head < 0)
         return false;
-    prefetch(ring);
-    write_header(buffer.bytes, guest->header_bytes, frame, 1);
-    copy_to_one(buffer.bytes + guest->header_bytes, frame);
-    zovn_memory_written(ring->memory, buffer.bytes, needed);
-    zovn_split_ring_complete(ring, (uint16_t)head, needed);
-    ring->next_avail++;
+    zovn_ring_prefetch_buffer(ring, ZOVN_RING_AHEAD);
+    zovn_ring_write_header(buffer.bytes, guest->port.header_bytes, &frame->offload, 1);
+    copy_to_one(buffer.bytes + guest->port.header_bytes, frame);
+    zovn_ring_filled(ring, head, &buffer, bytes);
     return true;
 }
 
@@ -172,14 +125,14 @@ enum zovn_put_result zovn_ring_put(struct zovn_port *port, struct zovn_frame *fr
         zovn_ring_note(port, ring);
         return ZOVN_PUT_DONE;
     }
-    enum outcome outcome = gather_good(guest, ring, &to, guest->header_bytes + frame->length);
+    enum outcome outcome = gather_good(guest, ring, &to, guest->port.header_bytes + frame->length);
     zovn_ring_note(port, ring);
     guest->refuse = outcome == NO_ROOM ? pair : guest->refuse;
     if (outcome != GATHERED)
         return outcome == NEVER ? ZOVN_PUT_TOO_LONG : ZOVN_PUT_NO_ROOM;
     uint8_t header[HEADER_BYTES];
-    write_header(header, HEADER_BYTES, frame, to.buffers);
-    zovn_frame_prepend(frame, header, guest->header_bytes);
+    zovn_ring_write_header(header, HEADER_BYTES, &frame->offload, to.buffers);
+    zovn_frame_prepend(frame, header, guest->port.header_bytes);
     zovn_frame_copy(frame, to.segments);
     log_copied(ring->memory, &to, frame->length);
     take(ring, &to, frame->length);

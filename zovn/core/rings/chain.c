@@ -66,13 +66,3 @@ int32_t zovn_chain(const struct zovn_split_ring *ring, uint16_t head, bool writa
         next = at.next;
     }
 }
-
-bool zovn_chain_one(const struct zovn_split_ring *ring, uint16_t head, bool writable,
-                    struct zovn_segment *to) {
-    const struct zovn_descriptor at = read_once(&ring->descriptors[head]);
-    uint16_t wanted = writable ? ZOVN_WRITE : 0;
-    if ((at.flags & (ZOVN_WRITE | ZOVN_NEXT | ZOVN_INDIRECT)) != wanted)
-        return false;
-    *to = (struct zovn_segment){zovn_memory_at(ring->memory, at.address, at.length), at.length};
-    return to->bytes;
-}

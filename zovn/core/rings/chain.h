@@ -13,7 +13,16 @@ int32_t zovn_chain(const struct zovn_split_ring *ring, uint16_t head, bool writa
 
 /* Find the memory of a chain of one descriptor, written or read by the device; return false for any
  * other chain. */
-bool zovn_chain_one(const struct zovn_split_ring *ring, uint16_t head, bool writable,
-                    struct zovn_segment *to);
+static inline bool zovn_chain_one(const struct zovn_split_ring *ring, uint16_t head, bool writable,
+                                  struct zovn_segment *to) {
+    const struct zovn_descriptor *at = &ring->descriptors[head];
+    uint64_t address = ZOVN_READ(at->address);
+    uint32_t length = ZOVN_READ(at->length);
+    uint16_t flags = ZOVN_READ(at->flags), wanted = writable ? ZOVN_WRITE : 0;
+    if ((flags & (ZOVN_WRITE | ZOVN_NEXT | ZOVN_INDIRECT)) != wanted)
+        return false;
+    *to = (struct zovn_segment){zovn_memory_at(ring->memory, address, length), length};
+    return to->bytes;
+}
 
 #endif

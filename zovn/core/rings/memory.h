@@ -26,7 +26,8 @@ struct zovn_memory {
 uint8_t *zovn_memory_at(const struct zovn_memory *memory, uint64_t address, uint64_t bytes);
 
 /* Set the bits of the pages where these bytes lie. */
-void zovn_memory_log(const struct zovn_memory *memory, const void *at, uint64_t bytes);
+__attribute__((noinline)) void zovn_memory_log(const struct zovn_memory *memory, const void *at,
+                                               uint64_t bytes);
 
 /* Note that bytes were written; after that: a front end that clears a bit finds what was written. */
 static inline void zovn_memory_written(const struct zovn_memory *memory, const void *at,

@@ -1,6 +1,10 @@
 /* The indices of a split virtqueue, and its notifications. */
 #include "rings/split_ring.h"
 
+#include "rings/prefetch.h"
+
+enum { AHEAD = 16 }; /* used elements: two cache lines */
+
 bool zovn_split_ring_valid(const struct zovn_split_ring *ring) {
     uintptr_t descriptors = (uintptr_t)ring->descriptors, avail = (uintptr_t)ring->avail;
     return ring->size && ring->size <= 32768 && !(ring->size & (ring->size - 1)) && descriptors &&
@@ -22,6 +26,7 @@ uint32_t zovn_split_ring_available(struct zovn_split_ring *ring) {
         ring->fault = ZOVN_AVAIL_JUMP;
         return 0;
     }
+    ring->known = count;
     return count;
 }
 
@@ -35,7 +40,9 @@ int32_t zovn_split_ring_head(struct zovn_split_ring *ring, uint32_t place) {
 }
 
 void zovn_split_ring_complete(struct zovn_split_ring *ring, uint16_t head, uint32_t written) {
-    struct zovn_used_element *element = &ring->used->ring[ring->next_used++ & (ring->size - 1)];
+    uint32_t mask = ring->size - 1, at = ring->next_used++;
+    struct zovn_used_element *element = &ring->used->ring[at & mask];
+    zovn_prefetch_to_write(&ring->used->ring[(at + AHEAD) & mask]);
     ZOVN_WRITE_TO(element->id, (uint32_t)head);
     ZOVN_WRITE_TO(element->length, written);
     zovn_memory_written(ring->memory, element, sizeof *element);

@@ -33,6 +33,7 @@ struct zovn_split_ring {
     uint16_t next_avail;
     uint16_t next_used;
     uint16_t published;
+    uint16_t known; /* heads that were available when that was read last, and are not taken */
     enum zovn_fault fault;
     struct zovn_inflight *inflight; /* what is taken and not given back; NULL: not recorded */
     uint64_t taken;                 /* chains so far, as the record counts them */
@@ -47,8 +48,20 @@ enum zovn_fault zovn_split_ring_fault(const struct zovn_split_ring *ring);
 /* Return how many heads are available and not taken; 0 with a fault. */
 uint32_t zovn_split_ring_available(struct zovn_split_ring *ring);
 
+/* Return how many it is known of. The driver writes its index on another CPU: it is read again only if so many
+ * are wanted. */
+static inline uint32_t zovn_split_ring_known(struct zovn_split_ring *ring, uint32_t wanted) {
+    return ring->known >= wanted && !ring->fault ? ring->known : zovn_split_ring_available(ring);
+}
+
 /* Return the head at this place behind the next one, or -1 with a fault. */
 int32_t zovn_split_ring_head(struct zovn_split_ring *ring, uint32_t place);
+
+/* Take the next heads, which are available. */
+static inline void zovn_split_ring_take(struct zovn_split_ring *ring, uint32_t count) {
+    ring->next_avail = (uint16_t)(ring->next_avail + count);
+    ring->known = (uint16_t)(ring->known - count);
+}
 
 /* Give a chain back; the driver sees it after `zovn_split_ring_publish`. */
 void zovn_split_ring_complete(struct zovn_split_ring *ring, uint16_t head, uint32_t written);

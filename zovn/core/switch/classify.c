@@ -2,8 +2,10 @@
 #include "switch/classify.h"
 
 #include "switch/flood.h"
+#include "switch/like.h"
 #include "switch/outcome.h"
 #include "switch/passing.h"
+#include "switch/plain.h"
 
 /* From here on the frame is counted. */
 static void accept(struct zovn_member *source, uint16_t head) {
@@ -13,16 +15,18 @@ static void accept(struct zovn_member *source, uint16_t head) {
     source->slots[head].held = true;
 }
 
-static void learn(struct zovn_switch *vswitch, uint32_t port, const struct zovn_facts *facts) {
+/* Return whether the source's address is known to be here. */
+static bool learn(struct zovn_switch *vswitch, uint32_t port, const struct zovn_facts *facts) {
     struct zovn_member *member = vswitch->members[port];
     struct zovn_addresses *addresses = &vswitch->addresses;
     uint64_t key = zovn_address_key(facts->vlan, facts->header + 6);
     if (zovn_recalls(addresses, &member->learned, key))
-        return;
+        return true;
     enum zovn_learned learned =
         zovn_addresses_learn(addresses, key, port, member->clock_ns, &member->learned);
     member->counters.moves += learned == ZOVN_MOVED;
     member->counters.not_learned += learned == ZOVN_NOT_LEARNED;
+    return learned != ZOVN_NOT_LEARNED;
 }
 
 static enum zovn_reason queue_one(struct zovn_switch *vswitch, uint32_t source, uint16_t head,
@@ -47,11 +51,14 @@ static void send_known(struct zovn_switch *vswitch, uint32_t source, uint16_t he
                        uint32_t destination) {
     struct zovn_member *member = vswitch->members[source];
     const struct zovn_facts *facts = &member->slots[head].facts;
-    learn(vswitch, source, facts);
+    bool learned = learn(vswitch, source, facts);
     accept(member, head);
     enum zovn_reason reason = ZOVN_NO_DESTINATION;
-    if (zovn_is_target(vswitch, source, destination, facts->vlan))
+    if (zovn_is_target(vswitch, source, destination, facts->vlan)) {
+        if (learned)
+            zovn_like_note(member, facts);
         reason = queue_one(vswitch, source, head, destination);
+    }
     if (reason != ZOVN_REASONS)
         zovn_end(member, head, reason);
 }
@@ -89,14 +96,16 @@ static bool forward(struct zovn_switch *vswitch, uint32_t source, uint16_t head,
 
 static enum zovn_reason find(struct zovn_switch *vswitch, struct zovn_member *member, uint16_t head,
                              struct zovn_frame *frame) {
-    struct zovn_facts *facts = &member->slots[head].facts;
-    facts->length = 0;
+    struct zovn_slot *slot = &member->slots[head];
+    slot->facts.length = 0;
     enum zovn_frame_result result = member->port->calls->frame(member->port, head, frame);
     if (result != ZOVN_FRAME_OK)
         return result == ZOVN_FRAME_MALFORMED ? ZOVN_MALFORMED : ZOVN_TOO_LONG;
-    member->slots[head].whole = zovn_frame_whole(frame);
-    return zovn_facts_find(facts, frame, member->port->sends, &member->settings,
-                           &vswitch->settings);
+    slot->whole = zovn_frame_whole(frame);
+    enum zovn_reason reason = zovn_facts_find(&slot->facts, frame, member->port->sends,
+                                              &member->settings, &vswitch->settings);
+    slot->plain = zovn_plain_is(slot);
+    return reason;
 }
 
 static bool classify(struct zovn_switch *vswitch, uint32_t source, uint16_t head) {
@@ -127,18 +136,33 @@ void zovn_learn(struct zovn_switch *vswitch, uint32_t port, const struct zovn_fa
     learn(vswitch, port, facts);
 }
 
+static void peek(struct zovn_member *member) {
+    struct zovn_port *port = member->port;
+    member->heads_at = 0;
+    member->heads_end = port->calls->peek(port, member->heads, ZOVN_BATCH);
+    if (port->find_wholes)
+        port->find_wholes(port, member->heads, member->heads_end, member->wholes);
+}
+
+/* Return how many were classified. */
+static uint32_t classify_some(struct zovn_switch *vswitch, uint32_t source) {
+    const struct zovn_member *member = vswitch->members[source];
+    if (member->heads_at == member->heads_end)
+        return 0;
+    uint32_t count = zovn_plain_classify(vswitch, source);
+    return count ? count : classify(vswitch, source, member->heads[member->heads_at]);
+}
+
 uint32_t zovn_classify(struct zovn_switch *vswitch, uint32_t source) {
     struct zovn_member *member = vswitch->members[source];
     set_clock(member, vswitch->parts[member->part].clock_ns);
     if (member->heads_at == member->heads_end) {
         if (member->draining)
             return 0;
-        member->heads_at = 0;
-        member->heads_end = member->port->calls->peek(member->port, member->heads, ZOVN_BATCH);
+        peek(member);
     }
     uint32_t begin = member->heads_at;
-    while (member->heads_at < member->heads_end &&
-           classify(vswitch, source, member->heads[member->heads_at]))
-        member->heads_at++;
+    for (uint32_t count; (count = classify_some(vswitch, source));)
+        member->heads_at += count;
     return member->heads_at - begin;
 }

@@ -6,8 +6,6 @@
 #include "switch/counters.h"
 #include "switch/settings.h"
 
-enum { ZOVN_HEADER = 18 }; /* of Ethernet with a tag */
-
 struct zovn_facts {
     uint32_t length;
     struct zovn_offload offload;

@@ -34,6 +34,32 @@ void zovn_ended(struct zovn_switch *vswitch, const struct zovn_place *at, uint32
             (struct zovn_passed){reference, (uint8_t)at->destination, (uint8_t)reason});
 }
 
+static void complete_all(struct zovn_port *port, const uint16_t *heads, uint32_t count) {
+    if (port->complete_all)
+        port->complete_all(port, heads, count);
+    else
+        for (uint32_t i = 0; i < count; i++)
+            port->calls->complete(port, heads[i]);
+}
+
+static void end_all(struct zovn_member *source, const uint16_t *heads, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        source->slots[heads[i]].held = false;
+    source->counters.delivered += count;
+    source->counters.held -= count;
+    complete_all(source->port, heads, count);
+}
+
+void zovn_delivered(struct zovn_switch *vswitch, const struct zovn_place *at, const uint16_t *heads,
+                    uint32_t count) {
+    struct zovn_member *source = vswitch->members[at->source];
+    if (source->part == vswitch->members[at->destination]->part)
+        end_all(source, heads, count);
+    else
+        for (uint32_t i = 0; i < count; i++)
+            zovn_ended(vswitch, at, heads[i], ZOVN_REASONS);
+}
+
 static void drop_queue(struct zovn_switch *vswitch, const struct zovn_place *at,
                        enum zovn_reason reason) {
     while (vswitch->members[at->destination]->queues[at->class].from[at->source].count)

@@ -12,6 +12,10 @@ void zovn_end(struct zovn_member *source, uint32_t reference, enum zovn_reason r
 void zovn_ended(struct zovn_switch *vswitch, const struct zovn_place *at, uint32_t reference,
                 enum zovn_reason reason);
 
+/* The same of frames that were delivered, and of which none was parked. */
+void zovn_delivered(struct zovn_switch *vswitch, const struct zovn_place *at, const uint16_t *heads,
+                    uint32_t count);
+
 /* Drop all that waits for a destination. */
 void zovn_drop_to(struct zovn_switch *vswitch, uint32_t destination, uint32_t classes,
                   enum zovn_reason reason);

@@ -31,15 +31,31 @@ queue(struct zovn_switch *vswitch, const struct zovn_place *at, uint32_t referen
     return reason;
 }
 
+static void pass(const struct zovn_member *source, uint32_t part, uint32_t destination,
+                 uint32_t reference) {
+    struct zovn_passed passed = {.reference = reference, .destination = (uint8_t)destination};
+    zovn_channel_put(&source->passed[part], passed);
+}
+
 enum zovn_reason zovn_send(struct zovn_switch *vswitch, const struct zovn_place *at,
                            uint32_t reference) {
-    struct zovn_member *source = vswitch->members[at->source];
+    const struct zovn_member *source = vswitch->members[at->source];
     uint32_t part = vswitch->members[at->destination]->part;
     if (source->part == part)
         return queue(vswitch, at, reference);
-    struct zovn_passed passed = {.reference = reference, .destination = (uint8_t)at->destination};
-    zovn_channel_put(&source->passed[part], passed);
+    pass(source, part, at->destination, reference);
     return ZOVN_REASONS;
+}
+
+void zovn_send_run(struct zovn_switch *vswitch, const struct zovn_place *at, uint32_t first,
+                   uint32_t last, uint32_t count, uint64_t bytes) {
+    const struct zovn_member *source = vswitch->members[at->source];
+    uint32_t part = vswitch->members[at->destination]->part;
+    if (source->part == part)
+        zovn_queue_push_run(vswitch, at, first, last, count, bytes);
+    else
+        for (uint32_t head = first; head != ZOVN_NONE; head = source->slots[head].next)
+            pass(source, part, at->destination, head);
 }
 
 static void arrive(struct zovn_switch *vswitch, uint32_t source, const struct zovn_passed *passed) {

@@ -12,6 +12,11 @@
 enum zovn_reason zovn_send(struct zovn_switch *vswitch, const struct zovn_place *at,
                            uint32_t reference);
 
+/* The same of `count` heads, of `bytes` in all, which are linked to each other from the first to the last one. If
+ * they are queued here, any number of frames may wait there. */
+void zovn_send_run(struct zovn_switch *vswitch, const struct zovn_place *at, uint32_t first,
+                   uint32_t last, uint32_t count, uint64_t bytes);
+
 /* Take a batch of what a source of another part has passed to a part; return how many. */
 uint32_t zovn_take_passed(struct zovn_switch *vswitch, uint32_t source, uint32_t part);
 

@@ -47,24 +47,30 @@ static void note_previous(struct zovn_member *source, uint32_t reference, uint32
         parked->previous[zovn_parking_destination(reference)] = previous;
 }
 
-void zovn_queue_push(struct zovn_switch *vswitch, const struct zovn_place *at, uint32_t reference) {
-    struct zovn_member *source = vswitch->members[at->source];
+void zovn_queue_push_run(struct zovn_switch *vswitch, const struct zovn_place *at, uint32_t first,
+                         uint32_t last, uint32_t count, uint64_t bytes) {
     struct zovn_class_queues *class = class_at(vswitch, at);
     struct zovn_queue *queue = &class->from[at->source];
-    *next_of(source, reference) = ZOVN_NONE;
-    note_previous(source, reference, queue->tail);
-    if (queue->count++)
-        *next_of(source, queue->tail) = reference;
+    if (queue->count)
+        *next_of(vswitch->members[at->source], queue->tail) = first;
     else
-        queue->head = reference;
-    queue->tail = reference;
+        queue->head = first;
+    queue->tail = last;
+    queue->count += count;
     struct zovn_member *destination = vswitch->members[at->destination];
-    uint32_t length = zovn_reference_facts(source, reference)->length;
     zovn_set_add(&class->sources, at->source);
     destination->classes |= 1u << at->class;
-    class->bytes += length;
-    destination->counters.waiting_bytes += length;
-    destination->counters.waiting++;
+    class->bytes += bytes;
+    destination->counters.waiting_bytes += bytes;
+    destination->counters.waiting += count;
+}
+
+void zovn_queue_push(struct zovn_switch *vswitch, const struct zovn_place *at, uint32_t reference) {
+    struct zovn_member *source = vswitch->members[at->source];
+    *next_of(source, reference) = ZOVN_NONE;
+    note_previous(source, reference, class_at(vswitch, at)->from[at->source].tail);
+    zovn_queue_push_run(vswitch, at, reference, reference, 1,
+                        zovn_reference_facts(source, reference)->length);
 }
 
 /* A queue that is empty has no turn, and so has a class. */
@@ -78,16 +84,22 @@ static void end_turn(struct zovn_member *destination, const struct zovn_place *a
     }
 }
 
-static void count_out(struct zovn_switch *vswitch, const struct zovn_place *at,
-                      uint32_t reference) {
+static void count_out(struct zovn_switch *vswitch, const struct zovn_place *at, uint32_t count,
+                      uint64_t bytes) {
     struct zovn_member *destination = vswitch->members[at->destination];
     struct zovn_class_queues *class = class_at(vswitch, at);
-    uint32_t length = zovn_reference_facts(vswitch->members[at->source], reference)->length;
-    class->bytes -= length;
-    destination->counters.waiting_bytes -= length;
-    destination->counters.waiting--;
-    if (!--class->from[at->source].count)
+    class->bytes -= bytes;
+    destination->counters.waiting_bytes -= bytes;
+    destination->counters.waiting -= count;
+    class->from[at->source].count -= count;
+    if (!class->from[at->source].count)
         end_turn(destination, at);
+}
+
+static void count_one_out(struct zovn_switch *vswitch, const struct zovn_place *at,
+                          uint32_t reference) {
+    count_out(vswitch, at, 1,
+              zovn_reference_facts(vswitch->members[at->source], reference)->length);
 }
 
 uint32_t zovn_queue_pop(struct zovn_switch *vswitch, const struct zovn_place *at) {
@@ -96,7 +108,7 @@ uint32_t zovn_queue_pop(struct zovn_switch *vswitch, const struct zovn_place *at
     queue->head = *next_of(vswitch->members[at->source], reference);
     queue->done = 0;
     queue->cut = false;
-    count_out(vswitch, at, reference);
+    count_one_out(vswitch, at, reference);
     return reference;
 }
 
@@ -115,7 +127,7 @@ void zovn_queue_unlink(struct zovn_switch *vswitch, const struct zovn_place *at,
         queue->tail = previous;
     else
         note_previous(source, next, previous);
-    count_out(vswitch, at, reference);
+    count_one_out(vswitch, at, reference);
 }
 
 /* Deficit round robin (Shreedhar and Varghese 1995): a turn adds a quantum, unused credit stays. */
@@ -170,12 +182,30 @@ void zovn_queue_turn(struct zovn_switch *vswitch, uint32_t destination, uint32_t
     }
 }
 
-void zovn_queue_charge(struct zovn_switch *vswitch, const struct zovn_place *at) {
+static void charge(struct zovn_switch *vswitch, const struct zovn_place *at, uint64_t bytes) {
     struct zovn_class_queues *class = class_at(vswitch, at);
-    uint32_t length = next_length(vswitch, vswitch->members[at->destination], class, at->source);
-    class->from[at->source].credit -= length;
+    class->from[at->source].credit -= bytes;
     if (vswitch->settings.classes[at->class].weight)
-        class->credit -= length;
+        class->credit -= bytes;
+}
+
+void zovn_queue_charge(struct zovn_switch *vswitch, const struct zovn_place *at) {
+    const struct zovn_class_queues *class = class_at(vswitch, at);
+    charge(vswitch, at, next_length(vswitch, vswitch->members[at->destination], class, at->source));
+}
+
+uint64_t zovn_queue_credit(const struct zovn_switch *vswitch, const struct zovn_place *at) {
+    const struct zovn_class_queues *class = &vswitch->members[at->destination]->queues[at->class];
+    uint64_t credit = class->from[at->source].credit;
+    bool weighted = vswitch->settings.classes[at->class].weight;
+    return weighted && class->credit < credit ? class->credit : credit;
+}
+
+void zovn_queue_pop_run(struct zovn_switch *vswitch, const struct zovn_place *at, uint32_t last,
+                        uint32_t count, uint64_t bytes) {
+    charge(vswitch, at, bytes);
+    class_at(vswitch, at)->from[at->source].head = vswitch->members[at->source]->slots[last].next;
+    count_out(vswitch, at, count, bytes);
 }
 
 bool zovn_queue_advance(struct zovn_switch *vswitch, const struct zovn_place *at) {

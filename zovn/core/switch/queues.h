@@ -14,6 +14,10 @@ const struct zovn_facts *zovn_reference_facts(const struct zovn_member *source, 
 
 void zovn_queue_push(struct zovn_switch *vswitch, const struct zovn_place *at, uint32_t reference);
 
+/* Append `count` heads, of `bytes` in all, which are linked to each other from the first to the last one. */
+void zovn_queue_push_run(struct zovn_switch *vswitch, const struct zovn_place *at, uint32_t first,
+                         uint32_t last, uint32_t count, uint64_t bytes);
+
 /* Remove the first frame of a queue that has one; return its reference. */
 uint32_t zovn_queue_pop(struct zovn_switch *vswitch, const struct zovn_place *at);
 
@@ -28,6 +32,14 @@ void zovn_queue_turn(struct zovn_switch *vswitch, uint32_t destination, uint32_t
 
 /* Charge the turn with its first frame, or with the next segment of it. */
 void zovn_queue_charge(struct zovn_switch *vswitch, const struct zovn_place *at);
+
+/* Return how many bytes the turn's source may send before the turn ends. */
+uint64_t zovn_queue_credit(const struct zovn_switch *vswitch, const struct zovn_place *at);
+
+/* Remove the first `count` frames of a queue, of `bytes` in all, up to `last`; charge the turn with them. None of
+ * them is parked, or has a kind of segmentation. */
+void zovn_queue_pop_run(struct zovn_switch *vswitch, const struct zovn_place *at, uint32_t last,
+                        uint32_t count, uint64_t bytes);
 
 /* After a part of the first frame, which has a kind of segmentation, went out: return whether more of
  * it follow. */

@@ -5,6 +5,7 @@
 #include "switch/offload.h"
 #include "switch/outcome.h"
 #include "switch/parking.h"
+#include "switch/plain.h"
 
 /* Where a frame lies in one piece. A held frame stays there, whatever its ring says meanwhile. */
 static uint8_t *bytes_of(const struct zovn_member *source, uint32_t reference) {
@@ -165,8 +166,11 @@ uint32_t zovn_serve(struct zovn_switch *vswitch, uint32_t destination, uint32_t 
         uint64_t out = member->counters.out;
         zovn_queue_turn(vswitch, destination, member->classes & open, &at);
         uint32_t lane = zovn_lane_of(member, at.class);
-        if (move(vswitch, &at)) {
-            moved++;
+        uint32_t count = zovn_plain_move(vswitch, &at, most - moved);
+        if (!count)
+            count = move(vswitch, &at);
+        if (count) {
+            moved += count;
             served |= (uint32_t)(member->counters.out != out) << lane;
         } else {
             full |= close_lanes(member, lane, served, &open);

@@ -28,6 +28,17 @@ struct zovn_slot {
     struct zovn_segment whole; /* where it lies, if that is one place; else without bytes */
     uint32_t next;
     bool held;
+    bool plain; /* it goes as it is where no tag and no mark is added */
+};
+
+enum { ZOVN_LIKES = 64, ZOVN_UNTAGGED = 14 }; /* the latter: bytes of such a header */
+
+/* What was found for frames with a header without a tag: see switch/like.h. */
+struct zovn_like {
+    struct zovn_facts facts; /* but for the length, and what follows the header */
+    uint64_t clock_ns, changes; /* of addresses: it holds until one of them is another */
+    uint8_t destination;
+    bool known;
 };
 
 /* A frame that waits for several destinations. */
@@ -77,9 +88,12 @@ struct zovn_member {
     uint32_t parked_count; /* frames, not copies */
     uint64_t oldest_ns; /* while parking is full, no parked frame is older */
     uint16_t heads[ZOVN_BATCH]; /* peeked; from `heads_at` on not classified yet */
+    struct zovn_segment
+        wholes[ZOVN_BATCH]; /* those that lie in one piece, if the port finds them */
     uint32_t heads_at, heads_end;
     struct zovn_recall learned, found; /* of its last frame: sender, and destination */
     uint64_t clock_ns; /* of addresses, when they were recalled last */
+    struct zovn_like likes[ZOVN_LIKES];
     /* as a destination */
     struct zovn_class_queues queues[ZOVN_CLASSES];
     uint32_t classes; /* those with frames, as bits */
