@@ -99,22 +99,21 @@ struct {
     __type(value, struct flow);
 } flows SEC(".maps");
 
+static __always_inline __u64 drained(__u64 level, __u64 at, __u64 now) {
+    __u64 elapsed = now > at ? now - at : 0;
+    return elapsed > level >> FRACTION ? 0 : level - (elapsed << FRACTION);
+}
+
 static __always_inline void drain(struct bucket *bucket, __u64 now) {
     if (now <= bucket->at) {
         return; /* another CPU with a later clock value was first */
     }
-    __u64 elapsed = now - bucket->at;
+    bucket->level = drained(bucket->level, bucket->at, now);
     bucket->at = now;
-    if (elapsed > bucket->level >> FRACTION) {
-        bucket->level = 0;
-    } else {
-        bucket->level -= elapsed << FRACTION;
-    }
 }
 
-static __always_inline __u64 drained(__u64 level, __u64 at, __u64 now) {
-    __u64 elapsed = now > at ? now - at : 0;
-    return elapsed > level >> FRACTION ? 0 : level - (elapsed << FRACTION);
+static __always_inline __u64 cost_of(const struct load *load, const struct terms *set) {
+    return load->segments * set->per_packet + load->bytes * set->per_byte;
 }
 
 /* Returns the part of a bucket that only sparse flows may fill. */
@@ -147,7 +146,7 @@ static __always_inline bool is_sparse(const struct load *load, __u64 cost, __u64
 static __always_inline __u64 limit_of(const struct bucket *bucket, const struct terms *set,
                                       __u64 depth, const struct load *load) {
     __u64 reserve = reserve_of(set, depth);
-    __u64 cost = load->segments * set->per_packet + load->bytes * set->per_byte;
+    __u64 cost = cost_of(load, set);
     __u64 level = drained(bucket->level, bucket->at, load->now); /* a race costs one packet */
     if (!reserve || level + set->per_packet <= depth - reserve ||
         is_sparse(load, cost, depth, reserve)) {
@@ -159,7 +158,7 @@ static __always_inline __u64 limit_of(const struct bucket *bucket, const struct 
 /* Adds the cost of a packet; returns false if there is no room up to the depth. */
 static __always_inline bool fill(struct bucket *bucket, const struct terms *set, __u64 depth,
                                  const struct load *load) {
-    __u64 cost = load->segments * set->per_packet + load->bytes * set->per_byte;
+    __u64 cost = cost_of(load, set);
     __u64 least = set->per_packet; /* not its bytes: large frames must not be dropped first */
 
     bpf_spin_lock(&bucket->lock);
@@ -211,7 +210,7 @@ static __always_inline void charge(const struct load *load) {
     if (!set || !bucket || !set->depth) {
         return;
     }
-    __u64 cost = load->segments * set->per_packet + load->bytes * set->per_byte;
+    __u64 cost = cost_of(load, set);
     __u64 most = set->depth + SECOND;
 
     bpf_spin_lock(&bucket->lock);
