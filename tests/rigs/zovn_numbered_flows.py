@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from itertools import pairwise
 from typing import Final
 
-from rigs.zovn_veth_rig import ENOUGH, PORT, SO_RCVBUFFORCE, address, container, inside
+from rigs.zovn_veth_rig import ENOUGH, PORT, SO_RCVBUFFORCE, Flood, container, inside
 
 from lab.system import namespaces
 
@@ -31,28 +31,18 @@ def announce(number: int) -> None:
     namespaces.inside(container(number), send)
 
 
-class Sender:
+class Sender(Flood):
     """Sends from a container in a thread; `sent` datagrams have the numbers below it."""
 
     def __init__(self, number: int, to: int) -> None:
-        self.number, self.sent = number, 0
-        self._lock, self._ends = threading.Lock(), threading.Event()
-        self._socket, self._to = inside(number), (address(to), PORT)
-        self._thread = threading.Thread(target=self._work)
-        self._thread.start()
+        self.number, self._lock = number, threading.Lock()
+        super().__init__(number, to)
 
     def _work(self) -> None:
         while not self._ends.wait(PAUSE_S):
             with self._lock:
                 self._socket.sendto(HEAD.pack(self.number, self.sent).ljust(BYTES), self._to)
                 self.sent += 1
-
-    def end(self) -> None:
-        """Stop for good; another time this does nothing."""
-        self._ends.set()
-        self._thread.join(60)
-        assert not self._thread.is_alive(), "a sender still sleeps"
-        self._socket.close()
 
     @contextmanager
     def held(self) -> Iterator[None]:
