@@ -105,7 +105,7 @@ def with_calibration(
         return wanted, None
     try:
         return wanted, calibrated(raw, quick=quick)
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:  # noqa: BLE001  the firewall of the calibration
         say(f"calibration failed: {type(error).__name__}: {error}")
         return tuple(one for one in wanted if not one.calibrated), None
 

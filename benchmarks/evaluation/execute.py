@@ -39,7 +39,7 @@ class Execution:
                     write(self.folder, Raw(run, took, values, self.machine))
                     self.progress = self.progress.after(run.cell.seconds, took)
                     made += 1
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:  # noqa: BLE001  the firewall of an experiment
             self.say(f"{experiment.name} failed: {type(error).__name__}: {error}")
             self.progress = self.progress.without(planned_s(runs[made:]))
             return False
