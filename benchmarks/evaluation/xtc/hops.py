@@ -26,8 +26,9 @@ from benchmarks.evaluation.xtc.stage import (
     NONE,
     OURS,
     PROBE_US,
-    RISING_S,
     Window,
+    begin_at_fixed_cap,
+    quota_of,
     table_of,
 )
 from benchmarks.rig import Rig
@@ -46,7 +47,7 @@ PREFIX: Final = "xtcevalrow"
 NAME: Final = "vr"
 FLOOD_PPS: Final = 200e3
 SHARE: Final = 2 / 3
-WAYS: Final = (DEAD_BEAT, OURS)
+WAYS: Final = (NONE, DEAD_BEAT, OURS)
 LOSS: Final = "probe loss, %"
 RTT: Final = "mean round trip, ms"
 ERROR: Final = "error of the last router's mean, %"
@@ -62,9 +63,11 @@ FOREIGN_MAC: Final = "02:00:fe:00:00:0{}"
 class Row:
     """Hosts in a row; the first has the sender, the last the sink."""
 
-    def __init__(self, labs: Sequence[Lab], model_file: Path) -> None:
-        """Connect the hosts."""
-        self._labs, self._model = labs, model_file
+    def __init__(self, labs: Sequence[Lab], calibration: Calibration, folder: Path) -> None:
+        """Connect the hosts, and write the model file of the paper's laws."""
+        self._labs, self._calibration, self._folder = labs, calibration, folder
+        self._model = folder / "model.toml"
+        self._model.write_text(model(calibration))
         self._routers = [lab.routers[NAME] for lab in labs]
         for before, after in pairwise(labs):
             _connect(before, after)
@@ -78,8 +81,13 @@ class Row:
 
     def measure(self, way: str, setpoint: float, window: Window) -> tuple[float, Pinged, Pinged]:
         """Return the last router's throughput, and the probe's counts before and after."""
-        with self._daemons(way) as rigs, self._probe() as probe, self._holding(way, rigs, setpoint):
-            rigs[-1].wait_for_ticks(window.for_way(way).settle)
+        with (
+            self._fixed_caps(way, setpoint),
+            self._daemons(way) as rigs,
+            self._probe() as probe,
+            self._holding(way, rigs, setpoint),
+        ):
+            rigs[-1].wait_for_ticks(window.settle)
             first = probe.counts()
             pps = _mean(rigs[-1], Window(0, window.counted))
             return pps, first, probe.counts()
@@ -87,13 +95,22 @@ class Row:
     @contextmanager
     def _holding(self, way: str, rigs: Sequence[Rig], setpoint: float) -> Iterator[None]:
         """Hold all routers at a setpoint: ours by a policer, the paper's by this program."""
-        if way == OURS:
-            with contracted(self._model.parent / "policer", rigs, NAME, setpoint):
-                yield
-            return
-        for rig in rigs:
-            rig.client.call(Activate(NAME, setpoint))
-        yield
+        with ExitStack() as stack:
+            if way == OURS:
+                folder = self._folder / "policer"
+                stack.enter_context(contracted(folder, rigs, NAME, setpoint))
+            elif way == DEAD_BEAT:
+                for rig in rigs:
+                    rig.client.call(Activate(NAME, setpoint))
+            yield
+
+    @contextmanager
+    def _fixed_caps(self, way: str, setpoint: float) -> Iterator[None]:
+        with ExitStack() as stack:
+            for router in self._routers:
+                quota = stack.enter_context(quota_of(router))
+                begin_at_fixed_cap(quota, way, self._calibration, setpoint)
+            yield
 
     @contextmanager
     def _daemons(self, way: str) -> Iterator[list[Rig]]:
@@ -145,7 +162,8 @@ def values_of(
     yield Value(way, point, LOSS, max(0.0, 1 - received / max(1, sent)) * 100)
     if last.rtt_ns:
         yield Value(way, point, RTT, statistics.fmean(last.rtt_ns) / 1e6)
-    yield Value(way, point, ERROR, abs(pps / setpoint - 1) * 100)
+    if way != NONE:
+        yield Value(way, point, ERROR, abs(pps / setpoint - 1) * 100)
 
 
 def point_of(hosts: int) -> str:
@@ -161,9 +179,7 @@ def row(hosts: int, calibration: Calibration) -> Iterator[Row]:
         labs = [stack.enter_context(Lab(f"{PREFIX}{number}")) for number in range(1, hosts + 1)]
         for lab in labs:
             lab.add_router(NAME, "user-space")
-        model_file = Path(folder) / "model.toml"
-        model_file.write_text(model(calibration))
-        yield Row(labs, model_file)
+        yield Row(labs, calibration, Path(folder))
 
 
 @contextmanager
@@ -196,6 +212,6 @@ EXPERIMENT: Final = Experiment(
     quick_cells=(Cell("all ways", "", 35.0),),
     bench=bench,
     published={(way, point_of(n), RTT): PAPER_RTT_MS for way in (DEAD_BEAT, OURS) for n in (2, 3)},
-    method=f"{WINDOW}, {RISING_S} s more for the paper's law",
+    method=f"{WINDOW}, the paper's laws from the fixed cap on",
     calibrated=True,
 )

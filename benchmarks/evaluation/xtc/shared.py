@@ -17,7 +17,17 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.evaluation.calibration import Calibration, model
-from benchmarks.evaluation.xtc.stage import NONE, OURS, OURS_BURST, Window, activation, table_of
+from benchmarks.evaluation.xtc.stage import (
+    FIXED,
+    NONE,
+    OURS,
+    OURS_BURST,
+    Window,
+    activation,
+    begin_at_fixed_cap,
+    quota_of,
+    table_of,
+)
 from benchmarks.policer.sharing import BACK, INTO
 from benchmarks.rig import Rig
 from lab.programs.processes import Place
@@ -73,7 +83,7 @@ class SharedHost:
 
     def __init__(self, lab: Lab, calibration: Calibration, folder: Path) -> None:
         """Write the model file of the paper's laws."""
-        self._lab = lab
+        self._lab, self._calibration = lab, calibration
         self._model = folder / "model.toml"
         self._model.write_text(model(calibration))
 
@@ -97,13 +107,24 @@ class SharedHost:
     def turn(self, way: str, setpoints: Mapping[str, float], before: float, window: Window) -> Turn:
         """Hold routers at setpoints (packets/s) in one way and watch all of them; release them."""
         with self._running(way) as (rig, probes):
-            for name, setpoint in setpoints.items():
-                rig.client.call(activation(name, way, setpoint))
-            pps, rtt_ms = _watched(rig, probes, window.for_way(way))
-            rig.client.call(Deactivate(None))
+            with self._fixed_caps(way, setpoints):
+                if way != FIXED:
+                    for name, setpoint in setpoints.items():
+                        rig.client.call(activation(name, way, setpoint))
+                pps, rtt_ms = _watched(rig, probes, window)
+                rig.client.call(Deactivate(None))
+                rig.wait_for_ticks(1)
             rig.wait_for_ticks(RELEASED.settle + RELEASED.counted)
             after = sum(_throughput(rig, name, RELEASED.counted) for name in probes)
         return Turn(pps, rtt_ms, setpoints, before, after)
+
+    @contextmanager
+    def _fixed_caps(self, way: str, setpoints: Mapping[str, float]) -> Iterator[None]:
+        with ExitStack() as stack:
+            for name, setpoint in setpoints.items():
+                quota = stack.enter_context(quota_of(self._lab.routers[name]))
+                begin_at_fixed_cap(quota, way, self._calibration, setpoint)
+            yield
 
     @contextmanager
     def _running(self, way: str) -> Iterator[tuple[Rig, Probes]]:

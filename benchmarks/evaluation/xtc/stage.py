@@ -42,7 +42,6 @@ LAWS: Final = {PI: "pi", DEAD_BEAT: "dead-beat-min3"}
 """The configured law."""
 TCP_BURST_S: Final = 0.4
 """A TCP flow that waits 0.2 s for its retransmission has room for as much again afterwards."""
-RISING_S: Final = 4
 PROBE_US: Final = 10_000
 """The paper's probe: 0.1 kp/s."""
 
@@ -65,13 +64,6 @@ class Window:
 
     settle: int
     counted: int
-
-    def for_way(self, way: str) -> "Window":
-        """Return one that counts later with the paper's laws, which rise from their smallest cap.
-
-        For routers that share a CPU: there is no fixed cap for them to begin with.
-        """
-        return Window(self.settle + RISING_S, self.counted) if way in LAWS else self
 
 
 @dataclass(frozen=True)
@@ -102,6 +94,26 @@ def table_of(router: Router, way: str, model_file: Path) -> str:
 def activation(name: str, way: str, setpoint: float) -> Activate:
     """Return the request that holds a router at a setpoint (packets/s) in one of the ways."""
     return Activate(name, setpoint, burst=TCP_BURST_S * setpoint if way == OURS_BURST else None)
+
+
+@contextmanager
+def quota_of(router: Router) -> Iterator[CgroupActuator]:
+    """Return the quota of a user-space router, and restore it at the end."""
+    actuator = CgroupActuator(CgroupSpec(path=str(router.cgroup)))
+    original = actuator.capture()
+    try:
+        yield actuator
+    finally:
+        actuator.restore(original)
+
+
+def begin_at_fixed_cap(
+    quota: CgroupActuator, way: str, calibration: Calibration, setpoint: float
+) -> None:
+    """Set the fixed cap of a setpoint (packets/s), with which the paper's laws begin, too."""
+    if way == FIXED or way in LAWS:
+        percent = calibration.fixed_percent(setpoint)
+        quota.apply(CapFraction(max(percent / 100, quota.limits.floor)))
 
 
 class Stage:
@@ -180,18 +192,12 @@ class Stage:
     @contextmanager
     def quota(self) -> Iterator[CgroupActuator]:
         """Return the quota of a user-space router, and restore it at the end."""
-        actuator = CgroupActuator(CgroupSpec(path=str(self.router.cgroup)))
-        original = actuator.capture()
-        try:
+        with quota_of(self.router) as actuator:
             yield actuator
-        finally:
-            actuator.restore(original)
 
     def _begin(self, rig: Rig, quota: CgroupActuator, way: str, setpoint: float) -> None:
-        if way == FIXED or way in LAWS:
-            assert self._calibration is not None
-            percent = self._calibration.fixed_percent(setpoint)
-            quota.apply(CapFraction(max(percent / 100, quota.limits.floor)))
+        assert self._calibration is not None
+        begin_at_fixed_cap(quota, way, self._calibration, setpoint)
         if way not in (FIXED, NONE):
             rig.client.call(activation(self.name, way, setpoint))
 

@@ -12,17 +12,20 @@ from benchmarks.evaluation.xtc import actuators, fairness, hold, hops, six
 from benchmarks.evaluation.xtc.shared import Turn, Turns
 from benchmarks.evaluation.xtc.stage import (
     DEAD_BEAT,
+    FIXED,
     NONE,
     OURS,
     OURS_CAP,
     PI,
     Held,
-    Window,
+    begin_at_fixed_cap,
     table_of,
 )
 from lab.programs.processes import Place
 from lab.routers.router import Router, Surroundings
 from lab.traffic.counts import Pinged
+from xtc.actuator.cgroup import CgroupActuator
+from xtc.spec import CgroupSpec
 
 MAP = ((5.0, 16e3), (20.0, 64e3), (50.0, 98e3))
 HERE = Calibration(250e3, MAP, Equation(0.0915, 63.0, 78.14, 1.39, 0.99))
@@ -79,10 +82,29 @@ def test_every_cell_of_a_hold_has_its_point() -> None:
     assert {cell.point for cell in (*hold.cells(), *hold.quick_cells())} <= hold.POINTS.keys()
 
 
-def test_the_papers_laws_have_longer_to_settle_where_they_rise_from_their_smallest_cap() -> None:
-    window = Window(4, 5)
-    assert [window.for_way(way) for way in (NONE, OURS)] == [window, window]
-    assert window.for_way(DEAD_BEAT) == window.for_way(PI) == Window(8, 5)
+@pytest.fixture
+def quota(tmp_path: Path) -> CgroupActuator:
+    """Return the quota of a group that consists of plain files with the kernel's formats."""
+    (tmp_path / "cpu.max").write_text("max 100000\n")
+    (tmp_path / "cpu.stat").write_text("usage_usec 0\n")
+    return CgroupActuator(CgroupSpec(path=str(tmp_path)))
+
+
+@pytest.mark.parametrize("way", [FIXED, PI, DEAD_BEAT])
+def test_the_papers_laws_begin_at_the_fixed_cap(way: str, quota: CgroupActuator) -> None:
+    begin_at_fixed_cap(quota, way, HERE, 64e3)
+    assert quota.applied() == pytest.approx(0.20)
+
+
+@pytest.mark.parametrize("way", [NONE, OURS, OURS_CAP])
+def test_other_ways_begin_without_a_cap(way: str, quota: CgroupActuator) -> None:
+    begin_at_fixed_cap(quota, way, HERE, 64e3)
+    assert quota.applied() is None
+
+
+def test_a_row_without_control_has_no_setpoint_to_miss() -> None:
+    seen = (40e3, Pinged(0, 10, 10, (1_000_000,), 0), Pinged(1, 20, 15, (3_000_000,), 0))
+    assert hops.ERROR not in by_metric(list(hops.values_of(NONE, "p", seen, 20e3)))
 
 
 def test_only_the_papers_laws_have_a_model_and_only_ours_a_shield() -> None:
