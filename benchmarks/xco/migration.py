@@ -31,7 +31,6 @@ from lab.traffic import roles
 GOAL = 1.3
 PORT = 8002
 MEMORY_BYTES = 12_800_000
-SHORT_BYTES = 1_280_000
 PIECE_BYTES = 64_000
 SENDERS = (0, 1, 2, 4)
 SHORT_SENDERS = (0, 2)
@@ -53,14 +52,14 @@ class Migration:
     seen: Seen
 
 
-def migrate(xco: XcoRig, memory_bytes: int) -> float | None:
-    """Move the bytes from the first sender to the receiver; return how long it took."""
+def migrate(xco: XcoRig) -> float | None:
+    """Move a VM's memory from the first sender to the receiver; return how long it took."""
     fabric, to = xco.fabric, xco.fabric.receivers[0]
     with ExitStack() as stack:
         listening = stack.enter_context(
             fabric.inside(to, lambda: socket.create_server((to.address, PORT)))
         )
-        receiver = threading.Thread(target=_receive, args=(listening, memory_bytes))
+        receiver = threading.Thread(target=_receive, args=(listening,))
         receiver.start()
         stack.callback(receiver.join)
         begun = time.monotonic()
@@ -69,31 +68,31 @@ def migrate(xco: XcoRig, memory_bytes: int) -> float | None:
                 fabric.senders[0], lambda: socket.create_connection((to.address, PORT), PATIENCE_S)
             )
             with source:
-                _send(source, memory_bytes, begun + PATIENCE_S)
+                _send(source, begun + PATIENCE_S)
                 return time.monotonic() - begun
         return None
 
 
-def _receive(listening: socket.socket, memory_bytes: int) -> None:
+def _receive(listening: socket.socket) -> None:
     listening.settimeout(PATIENCE_S)
     with suppress(TimeoutError):
         connection, _ = listening.accept()
         connection.settimeout(PATIENCE_S)
         with connection:
-            left = memory_bytes
+            left = MEMORY_BYTES
             while left > 0 and (piece := connection.recv(PIECE_BYTES)):
                 left -= len(piece)
             if left == 0:
                 connection.sendall(b"d")
 
 
-def _send(source: socket.socket, memory_bytes: int, deadline: float) -> None:
+def _send(source: socket.socket, deadline: float) -> None:
     """Send all of it and wait for the receiver's confirmation.
 
     Raises:
         TimeoutError: the deadline has passed.
     """
-    piece, left = bytes(PIECE_BYTES), memory_bytes
+    piece, left = bytes(PIECE_BYTES), MEMORY_BYTES
     while left > 0:
         _hurry(source, deadline)
         left -= source.send(piece[:left])
@@ -108,7 +107,7 @@ def _hurry(source: socket.socket, deadline: float) -> None:
     source.settimeout(left)
 
 
-def measure(xco: XcoRig, way: Way, kind: Kind, senders: int, memory_bytes: int) -> Migration:
+def measure(xco: XcoRig, way: Way, kind: Kind, senders: int) -> Migration:
     """Migrate while some other hosts send as fast as possible."""
     fabric, to = xco.fabric, xco.fabric.receivers[0]
     with ExitStack() as stack:
@@ -119,20 +118,19 @@ def measure(xco: XcoRig, way: Way, kind: Kind, senders: int, memory_bytes: int) 
             stack.enter_context(send(fabric.place(host), to.address))
         time.sleep(SETTLING_S)
         window = Window(fabric)
-        seconds = migrate(xco, memory_bytes)
+        seconds = migrate(xco)
         return Migration(way, kind, senders, seconds, window.close())
 
 
 def run(chosen: Options) -> Iterator[Migration]:
     """Measure each number of senders of each kind, in each way."""
     counts = SHORT_SENDERS if chosen.short else SENDERS
-    memory = SHORT_BYTES if chosen.short else MEMORY_BYTES
 
     def migrations(xco: XcoRig, way: Way) -> Iterator[Migration]:
         kinds: tuple[Kind, ...] = ("TCP", "UDP")
         for kind in kinds:
             for count in counts:
-                yield measure(xco, way, kind, count, memory)
+                yield measure(xco, way, kind, count)
 
     return side_by_side(
         "xcomigrate",

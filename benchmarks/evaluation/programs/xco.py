@@ -182,7 +182,7 @@ EXPERIMENTS: Final = (
         migration,
         {(NONE, f"2 send {kind}", USED): 50.0 for kind in ("TCP", "UDP")}
         | {(way, f"2 send {kind}", USED): 95.0 for way in OURS for kind in ("TCP", "UDP")},
-        45.0,
+        66.0,
     ),
     experiment(
         "responsiveness",
