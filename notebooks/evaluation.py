@@ -174,13 +174,15 @@ for way in (OURS, OURS_BURST, OURS_CAP):
 # With a shield the cap has room, and packets seldom wait.
 
 # %%
-figure, axes = plt.subplots(figsize=(8, 3.2), layout="constrained")
+figure, axes = plt.subplots(figsize=(8, 4.8), layout="constrained")
 trips = [one for one in results["xtc-actuators"] if one.metric == actuators.RTT]
 for number, one in enumerate(trips):
     axes.barh(number, one.value, color=COLOURS[OURS if one.way.startswith("ours") else FIXED])
     axes.text(one.value, number, f" {one.value:.2f} ms", va="center")
 axes.axvline(actuators.PAPER_RTT_MS, linestyle=":", color="black")
-axes.set_yticks(range(len(trips)), [one.way for one in trips])
+traffic = [one.experiment.partition(": ")[2].partition(",")[0] for one in trips]
+names = [f"{one.way}, {sent}" for one, sent in zip(trips, traffic, strict=True)]
+axes.set_yticks(range(len(trips)), names)
 axes.set(xlabel="mean round trip of a probe (ms); dotted: the paper's")
 axes.margins(x=0.15)
 plt.show()
