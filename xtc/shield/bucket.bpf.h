@@ -142,13 +142,13 @@ static __always_inline bool is_sparse(const struct load *load, __u64 cost, __u64
 }
 
 /* Returns up to where a packet may fill a bucket: sparse flows find room next to others, and a flow
- * that begins has the whole bucket. */
+ * that begins has the whole bucket. A packet that is refused anyway counts in no flow. */
 static __always_inline __u64 limit_of(const struct bucket *bucket, const struct terms *set,
                                       __u64 depth, const struct load *load) {
     __u64 reserve = reserve_of(set, depth);
     __u64 cost = cost_of(load, set);
     __u64 level = drained(bucket->level, bucket->at, load->now); /* a race costs one packet */
-    if (!reserve || level + set->per_packet <= depth - reserve ||
+    if (!reserve || load->segments > MOST_SEGMENTS || level + set->per_packet <= depth - reserve ||
         is_sparse(load, cost, depth, reserve)) {
         return depth;
     }

@@ -131,6 +131,12 @@ def test_without_a_limit_everything_passes(loaded: Loaded) -> None:
     assert loaded.state().refused == 0
 
 
+LARGE = in_packets(PacketsPerSecond(1), 3200.0)
+"""A bucket of 3200 packets, of which none drains during a test."""
+RESERVE = 128
+"""Packets of its reserve; a packet costs 25 in the bucket of its flow."""
+
+
 def test_a_flood_leaves_the_last_part_of_a_bucket_to_sparse_flows(loaded: Loaded) -> None:
     terms = in_packets(PacketsPerSecond(1), 3200.0)
     room, reserve = terms.depth // terms.per_packet, terms.depth // terms.per_packet // 32
@@ -144,6 +150,13 @@ def test_a_flood_leaves_the_last_part_of_a_bucket_to_sparse_flows(loaded: Loaded
     assert loaded.run(sparse) == DROP, "no room is left"
     loaded.stop_the_clock(level=terms.depth - 2 * reserve * terms.per_packet)
     assert loaded.run(PLAIN, reserve // 2) == PASS
+
+
+def test_a_packet_that_holds_too_many_segments_costs_its_flow_nothing(loaded: Loaded) -> None:
+    loaded.terms(ORDINARY, LARGE)
+    loaded.stop_the_clock(level=LARGE.depth - RESERVE // 2 * LARGE.per_packet)
+    assert loaded.run(PLAIN.ljust(1000, b"\0"), gso_segs=65_000, gso_size=1) == DROP
+    assert loaded.run(PLAIN) == PASS
 
 
 @pytest.mark.parametrize("rate", [100.0, 5_000.0, 1e6])
