@@ -83,10 +83,11 @@ struct load {
     bool exempt;
 };
 
-/* What a flow has sent while the common bucket was nearly full, by a hash of its addresses and
- * ports. These buckets are as deep as the common one, and a packet costs as much more in them as
- * the reserve is smaller. They have no lock: what two CPUs write at the same time may count once,
- * which lets a flow have more of the reserve, and never of the rate. */
+/* What a flow has sent while a bucket was nearly full, by a hash of its addresses and ports. Its
+ * own bucket is as deep as that one, and a packet costs as much more in it as the reserve is
+ * smaller. Ordinary and exempt traffic have flows of their own. There is no lock: what two CPUs
+ * write at the same time may count once, which lets a flow have more of the reserve, and never of
+ * the rate. */
 struct flow {
     __u64 at; /* ns */
     __u64 level;
@@ -94,7 +95,7 @@ struct flow {
 
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, FLOWS);
+    __uint(max_entries, (SHARE * FLOWS));
     __type(key, __u32);
     __type(value, struct flow);
 } flows SEC(".maps");
@@ -127,9 +128,9 @@ static __always_inline __u64 reserve_of(const struct terms *set, __u64 depth) {
 }
 
 /* Whether a packet's flow has sent less than a small part of the rate while the bucket was full. */
-static __always_inline bool is_sparse(const struct load *load, __u64 cost, __u64 depth,
-                                      __u64 reserve) {
-    __u32 slot = bpf_get_hash_recalc(load->skb) % FLOWS;
+static __always_inline bool is_sparse(enum which which, const struct load *load, __u64 cost,
+                                      __u64 depth, __u64 reserve) {
+    __u32 slot = which * FLOWS + bpf_get_hash_recalc(load->skb) % FLOWS;
     struct flow *flow = bpf_map_lookup_elem(&flows, &slot);
     if (!flow) {
         return false;
@@ -143,13 +144,14 @@ static __always_inline bool is_sparse(const struct load *load, __u64 cost, __u64
 
 /* Returns up to where a packet may fill a bucket: sparse flows find room next to others, and a flow
  * that begins has the whole bucket. A packet that is refused anyway counts in no flow. */
-static __always_inline __u64 limit_of(const struct bucket *bucket, const struct terms *set,
-                                      __u64 depth, const struct load *load) {
+static __always_inline __u64 limit_of(enum which which, const struct bucket *bucket,
+                                      const struct terms *set, __u64 depth,
+                                      const struct load *load) {
     __u64 reserve = reserve_of(set, depth);
     __u64 cost = cost_of(load, set);
     __u64 level = drained(bucket->level, bucket->at, load->now); /* a race costs one packet */
     if (!reserve || load->segments > MOST_SEGMENTS || level + set->per_packet <= depth - reserve ||
-        is_sparse(load, cost, depth, reserve)) {
+        is_sparse(which, load, cost, depth, reserve)) {
         return depth;
     }
     return depth - reserve;
@@ -197,7 +199,7 @@ static __always_inline bool take(enum which which, const struct load *load) {
      * all the room that they leave. */
     __u64 depth = which == ORDINARY && is_greedy(load) ? set->depth / 2 : set->depth;
     if (depth) {
-        depth = limit_of(bucket, set, depth, load);
+        depth = limit_of(which, bucket, set, depth, load);
     }
     return fill(bucket, set, depth, load);
 }

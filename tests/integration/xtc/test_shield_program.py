@@ -159,6 +159,19 @@ def test_a_packet_that_holds_too_many_segments_costs_its_flow_nothing(loaded: Lo
     assert loaded.run(PLAIN) == PASS
 
 
+def test_what_exempt_traffic_sends_too_much_costs_its_ordinary_flow_nothing(loaded: Loaded) -> None:
+    nearly_full = State(at=NEVER, level=LARGE.depth - RESERVE * LARGE.per_packet)
+    loaded.terms(EXEMPT, LARGE)
+    loaded.terms(ORDINARY, LARGE)
+    loaded.stop_the_clock()
+    loaded.program.maps["buckets"].write(EXEMPT, nearly_full.pack())
+    loaded.run(ROUTING["OSPF"], RESERVE)
+    assert loaded.state(EXEMPT).passed == RESERVE
+    loaded.stop_the_clock(level=nearly_full.level)
+    loaded.program.maps["buckets"].write(EXEMPT, State(at=NEVER, level=LARGE.depth).pack())
+    assert loaded.run(ROUTING["OSPF"]) == PASS
+
+
 @pytest.mark.parametrize("rate", [100.0, 5_000.0, 1e6])
 def test_exactly_a_burst_passes_while_the_clock_stands_still(loaded: Loaded, rate: float) -> None:
     terms = in_packets(PacketsPerSecond(rate))
