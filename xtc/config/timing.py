@@ -18,8 +18,10 @@ from xtc.spec import ActuatorSpec, DeadlineSpec, LibvirtSpec
 
 assert 1 < HOLD_AFTER < DEGRADE_AFTER < RELEASE_AFTER
 
-EARLY = 0.5
-"""Share of a period below which a sample says too little: it becomes part of the next one."""
+EARLY = 0.4
+"""Share of a period below which a sample says too little: it becomes part of the next one.
+
+One that begins with a repeated reading lasts half a period, less the delay of that reading."""
 LATE = 3
 """Periods after which a tick is unrelated to the previous one: rates start again."""
 WATCHDOG_PERIODS = 3

@@ -28,11 +28,18 @@ enum {
 
 enum which { ORDINARY, EXEMPT, SHARE, BUCKETS };
 
-enum { INTERFACES = 256, FLOWS = 1024 };
+enum { INTERFACES = 256 };
+
+/* Of a bucket: its flows, and behind them one for all together that are not sparse. */
+enum { FLOWS = 1024, OTHERS = FLOWS, SLOTS };
 
 /* The reserve: a 32nd of a bucket; or two joined packets, which overflow into it, if these are no
  * more than an eighth; none if that is only a few packets. */
 enum { SMALLEST_PART = 32, LARGEST_PART = 8, JOINED = 128, FEW = 16 };
+
+/* There may be any number of sparse flows, also with forged addresses. So that these do not take
+ * all, the others may fill the whole bucket, too, at a quarter of the rate. */
+enum { PART_OF_OTHERS = 4 };
 
 /* Written by user space (xtc/shield/bucket.py); a depth of 0 means no limit for ordinary traffic,
  * no exemption for exempt traffic, and no share of an interface. */
@@ -83,10 +90,11 @@ struct load {
     bool exempt;
 };
 
-/* What a flow has sent while the common bucket was nearly full, by a hash of its addresses and
- * ports. These buckets are as deep as the common one, and a packet costs as much more in them as
- * the reserve is smaller. They have no lock: what two CPUs write at the same time may count once,
- * which lets a flow have more of the reserve, and never of the rate. */
+/* What a flow has sent while a bucket was nearly full, by a hash of its addresses and ports. Its
+ * own bucket is as deep as that one, and a packet costs as much more in it as the reserve is
+ * smaller. Ordinary and exempt traffic have flows of their own. There is no lock: what two CPUs
+ * write at the same time may count once, which lets a flow have more of the reserve, and never of
+ * the rate. */
 struct flow {
     __u64 at; /* ns */
     __u64 level;
@@ -94,7 +102,7 @@ struct flow {
 
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, FLOWS);
+    __uint(max_entries, (SHARE * SLOTS));
     __type(key, __u32);
     __type(value, struct flow);
 } flows SEC(".maps");
@@ -126,30 +134,37 @@ static __always_inline __u64 reserve_of(const struct terms *set, __u64 depth) {
     return reserve >= FEW * packet ? reserve : 0;
 }
 
-/* Whether a packet's flow has sent less than a small part of the rate while the bucket was full. */
-static __always_inline bool is_sparse(const struct load *load, __u64 cost, __u64 depth,
-                                      __u64 reserve) {
-    __u32 slot = bpf_get_hash_recalc(load->skb) % FLOWS;
+/* Adds a cost to the bucket of a flow, or of others; returns false if it is full. */
+static __always_inline bool pay(__u32 slot, __u64 cost, __u64 depth, __u64 now) {
     struct flow *flow = bpf_map_lookup_elem(&flows, &slot);
     if (!flow) {
         return false;
     }
-    __u64 level = drained(flow->level, flow->at, load->now);
-    bool sparse = level <= depth;
-    flow->at = load->now;
-    flow->level = sparse ? level + depth / reserve * cost : level;
-    return sparse;
+    __u64 level = drained(flow->level, flow->at, now);
+    bool room = level <= depth;
+    flow->at = now;
+    flow->level = room ? level + cost : level;
+    return room;
+}
+
+/* Whether a packet may fill the reserve: its flow has sent less than a small part of the rate while
+ * the bucket was nearly full, or the others together less than theirs. */
+static __always_inline bool may_fill(enum which which, const struct load *load, __u64 cost,
+                                     __u64 depth, __u64 reserve) {
+    __u32 first = which * SLOTS, own = bpf_get_hash_recalc(load->skb) % FLOWS;
+    return pay(first + own, depth / reserve * cost, depth, load->now) ||
+           pay(first + OTHERS, PART_OF_OTHERS * cost, reserve, load->now);
 }
 
 /* Returns up to where a packet may fill a bucket: sparse flows find room next to others, and a flow
- * that begins has the whole bucket. */
-static __always_inline __u64 limit_of(const struct bucket *bucket, const struct terms *set,
-                                      __u64 depth, const struct load *load) {
+ * that begins has the whole bucket. A packet that is refused anyway counts in no flow. */
+static __always_inline __u64 limit_of(enum which which, const struct bucket *bucket,
+                                      const struct terms *set, __u64 depth,
+                                      const struct load *load) {
     __u64 reserve = reserve_of(set, depth);
-    __u64 cost = cost_of(load, set);
     __u64 level = drained(bucket->level, bucket->at, load->now); /* a race costs one packet */
-    if (!reserve || level + set->per_packet <= depth - reserve ||
-        is_sparse(load, cost, depth, reserve)) {
+    if (!reserve || load->segments > MOST_SEGMENTS || level + set->per_packet <= depth - reserve ||
+        may_fill(which, load, cost_of(load, set), depth, reserve)) {
         return depth;
     }
     return depth - reserve;
@@ -197,7 +212,7 @@ static __always_inline bool take(enum which which, const struct load *load) {
      * all the room that they leave. */
     __u64 depth = which == ORDINARY && is_greedy(load) ? set->depth / 2 : set->depth;
     if (depth) {
-        depth = limit_of(bucket, set, depth, load);
+        depth = limit_of(which, bucket, set, depth, load);
     }
     return fill(bucket, set, depth, load);
 }

@@ -22,7 +22,7 @@ SHIELD: Final = 0x7C01
 """The same for a controlled router's shield, which filters what the limit has passed."""
 _PLACES: Final = (LIMIT, SHIELD)
 _LAST: Final = 1 << 16
-_LAYOUT: Final = 6
+_LAYOUT: Final = 7
 """Version of maps and program; a program with another version is replaced, not updated."""
 _INTERFACES: Final = 31
 _ORIGIN: Final = struct.Struct(f"=I{_INTERFACES}I")

@@ -131,19 +131,74 @@ def test_without_a_limit_everything_passes(loaded: Loaded) -> None:
     assert loaded.state().refused == 0
 
 
+LARGE = in_packets(PacketsPerSecond(1), 3200.0)
+"""A bucket of 3200 packets, of which none drains during a test."""
+RESERVE = 128
+"""Packets of its reserve; a packet costs 25 in the bucket of its flow."""
+BULK = ethernet(0x0800, ipv4(17, udp(5001, 9)))
+
+
 def test_a_flood_leaves_the_last_part_of_a_bucket_to_sparse_flows(loaded: Loaded) -> None:
-    terms = in_packets(PacketsPerSecond(1), 3200.0)
-    room, reserve = terms.depth // terms.per_packet, terms.depth // terms.per_packet // 32
-    sparse = ethernet(0x0800, ipv4(17, udp(5001, 9)))
-    loaded.terms(ORDINARY, terms)
+    room = LARGE.depth // LARGE.per_packet
+    sparse = ethernet(0x0800, ipv4(17, udp(5002, 9)))
+    loaded.terms(ORDINARY, LARGE)
     loaded.stop_the_clock()
     assert loaded.run(PLAIN, room) == PASS, "a flow that begins has the whole bucket"
-    loaded.stop_the_clock(level=terms.depth - reserve // 2 * terms.per_packet)
-    assert loaded.run(PLAIN, 2) == DROP, "but for one packet"
-    assert loaded.run(sparse, reserve // 2 - 1) == PASS
+    loaded.stop_the_clock(level=LARGE.depth - RESERVE * LARGE.per_packet)
+    assert loaded.run(PLAIN, RESERVE) == DROP
+    assert loaded.state().passed == RESERVE // 4 + 2, "but for what others may fill"
+    assert loaded.run(sparse, loaded.state().refused) == PASS
     assert loaded.run(sparse) == DROP, "no room is left"
-    loaded.stop_the_clock(level=terms.depth - 2 * reserve * terms.per_packet)
-    assert loaded.run(PLAIN, reserve // 2) == PASS
+    loaded.stop_the_clock(level=LARGE.depth - 2 * RESERVE * LARGE.per_packet)
+    assert loaded.run(PLAIN, RESERVE) == PASS
+
+
+def _pass_time(loaded: Loaded, packets: int) -> None:
+    """Drain what packets cost from the bucket and from that of the flows that are not sparse."""
+    less = packets * LARGE.per_packet
+    loaded.stop_the_clock(level=max(0, loaded.state().level - less))
+    flows, others = loaded.program.maps["flows"], 1024
+    at, level = struct.unpack("=QQ", flows.read(others))
+    flows.write(others, struct.pack("=QQ", at, max(0, level - less)))
+
+
+def test_flows_without_end_leave_their_share_to_one_that_sends_more(loaded: Loaded) -> None:
+    """Next to a flood of twice the rate, each packet of which is another flow."""
+    loaded.terms(ORDINARY, LARGE)
+    loaded.stop_the_clock(level=LARGE.depth - LARGE.per_packet)
+    loaded.run(BULK, 1000)
+    passed = 0
+    for turn in range(80):
+        _pass_time(loaded, 8)
+        for number in range(16):
+            loaded.run(ethernet(0x0800, ipv4(17, udp(6000 + 16 * turn + number, 9))))
+            if number == turn % 16:
+                passed += loaded.run(BULK) == PASS
+    assert 30 <= passed <= 50, "as many as of the flood"
+
+
+def test_a_packet_that_holds_too_many_segments_costs_its_flow_nothing(loaded: Loaded) -> None:
+    loaded.terms(ORDINARY, LARGE)
+    loaded.stop_the_clock(level=LARGE.depth - RESERVE // 2 * LARGE.per_packet)
+    loaded.run(BULK, 200)
+    loaded.stop_the_clock(level=LARGE.depth - RESERVE // 2 * LARGE.per_packet)
+    assert loaded.run(PLAIN.ljust(1000, b"\0"), gso_segs=65_000, gso_size=1) == DROP
+    assert loaded.run(PLAIN) == PASS
+
+
+def test_what_exempt_traffic_sends_too_much_costs_its_ordinary_flow_nothing(loaded: Loaded) -> None:
+    nearly_full = State(at=NEVER, level=LARGE.depth - RESERVE * LARGE.per_packet)
+    loaded.terms(EXEMPT, LARGE)
+    loaded.terms(ORDINARY, LARGE)
+    loaded.stop_the_clock(level=nearly_full.level)
+    loaded.run(BULK, 200)
+    loaded.stop_the_clock()
+    loaded.program.maps["buckets"].write(EXEMPT, nearly_full.pack())
+    loaded.run(ROUTING["OSPF"], RESERVE)
+    assert loaded.state(EXEMPT).passed == RESERVE
+    loaded.stop_the_clock(level=nearly_full.level)
+    loaded.program.maps["buckets"].write(EXEMPT, State(at=NEVER, level=LARGE.depth).pack())
+    assert loaded.run(ROUTING["OSPF"]) == PASS
 
 
 @pytest.mark.parametrize("rate", [100.0, 5_000.0, 1e6])

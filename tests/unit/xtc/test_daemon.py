@@ -224,6 +224,20 @@ def test_a_reading_that_failed_at_a_tick_is_repeated_once_and_begins_the_next_sa
     assert bench.manager.reports(bench.clock.now())[0].throughput_pps is not None
 
 
+@pytest.mark.parametrize(("delay", "shows"), [(0.503, True), (0.7, False)])
+def test_a_sample_that_begins_with_a_late_repeated_reading_counts_if_it_is_long_enough(
+    bench: Bench, delay: float, shows: bool
+) -> None:
+    bench.tick(2)
+    bench.blind = True
+    bench.tick()
+    bench.blind = False
+    bench.clock.sleep(Seconds(delay))
+    bench.daemon._read(bench.clock.now())
+    bench.tick(apart=1 - delay)
+    assert (bench.manager.reports(bench.clock.now())[0].throughput_pps is not None) == shows
+
+
 class Polls:
     """Lets time pass instead of waiting for requests, and notes how much."""
 

@@ -101,7 +101,7 @@ static void begin(struct trial *trial, uint64_t seed) {
     zovn_switch_fix(trial->vswitch, 0, 1, FIRST);
     zovn_switch_fix(trial->vswitch, 1, 1, SECOND);
     for (uint32_t i = 0; i < HOSTILE; i++) {
-        hostile_begin(&trial->guests[i], zovn_draw(&trial->random, UINT32_MAX));
+        hostile_begin(&trial->guests[i], i, zovn_draw(&trial->random, UINT32_MAX));
         struct zovn_port *port = hostile_port(&trial->guests[i]);
         zovn_switch_add(trial->vswitch, port, i ? &trunk : &access, &problem);
     }

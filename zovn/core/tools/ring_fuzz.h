@@ -9,6 +9,7 @@ enum { FUZZ_SIZE = 16, FUZZ_TABLES = 4, FUZZ_BUFFER_BYTES = 4096, FUZZ_BUFFERS =
 /* Each part is allocated by itself, so that the sanitizer sees each byte beyond it. */
 struct hostile {
     uint64_t random;
+    uint8_t number; /* 0 or 1 */
     struct zovn_descriptor *descriptors[2]; /* of the transmit and the receive ring */
     struct zovn_avail *avail[2];
     struct zovn_used *used[2];
@@ -23,13 +24,14 @@ struct hostile {
 #define FUZZ_BUFFERS_AT UINT64_C(0x10000)
 #define FUZZ_TABLES_AT UINT64_C(0x40000)
 
-void hostile_begin(struct hostile *guest, uint64_t seed);
+void hostile_begin(struct hostile *guest, uint32_t number, uint64_t seed);
 void hostile_end(struct hostile *guest);
 
 /* Return a port on its rings. */
 struct zovn_port *hostile_port(struct hostile *guest);
 
-/* Change one thing: a descriptor, a table, a frame's bytes, or what is available. */
+/* Change one thing: a descriptor, a table, a frame's bytes, or what is available; or do what most
+ * guests do. */
 void hostile_act(struct hostile *guest);
 
 #endif

@@ -71,9 +71,9 @@ static void reclaim(struct hostile *guest, uint32_t ring) {
 }
 
 /* Mostly a head that the guest has, so that the port is not stopped too soon. */
-static void offer(struct hostile *guest, uint32_t ring) {
+static void offer(struct hostile *guest, uint32_t ring, uint16_t head) {
     struct zovn_avail *avail = guest->avail[ring];
-    uint16_t index = ZOVN_READ(avail->index), head = (uint16_t)draw(guest, FUZZ_SIZE);
+    uint16_t index = ZOVN_READ(avail->index);
     reclaim(guest, ring);
     if (guest->out[ring] >> head & 1 && draw(guest, 2000))
         return;
@@ -151,9 +151,38 @@ static void write_frame(struct hostile *guest) {
         write_packet(guest, bytes);
 }
 
+static void write_plain(struct hostile *guest, uint8_t *bytes) {
+    for (uint32_t i = 0; i < 12; i++) {
+        write_byte(&bytes[i], 0);
+        write_byte(&bytes[12 + i], i % 6 ? 0 : 2);
+    }
+    write_byte(&bytes[17], draw(guest, 8) ? 0x20 + !guest->number : 1);
+    write_byte(&bytes[23], 0x20 + guest->number);
+    write_byte(&bytes[24], 8);
+    write_byte(&bytes[25], 0);
+}
+
+/* As most guests do: many short frames with one header, or as many buffers for them. */
+static void act_plainly(struct hostile *guest, uint32_t ring) {
+    for (uint64_t count = 1 + draw(guest, FUZZ_SIZE); count; count--) {
+        uint16_t head = (uint16_t)draw(guest, FUZZ_SIZE);
+        uint64_t offset = draw(guest, FUZZ_BUFFERS) * FUZZ_BUFFER_BYTES;
+        uint32_t bytes = ring ? 2000 : 30 + (uint32_t)draw(guest, 100);
+        reclaim(guest, ring);
+        if (guest->out[ring] >> head & 1)
+            continue;
+        if (!ring)
+            write_plain(guest, guest->buffers + offset);
+        write_descriptor(
+            &guest->descriptors[ring][head],
+            (struct zovn_descriptor){FUZZ_BUFFERS_AT + offset, bytes, ring ? ZOVN_WRITE : 0, 0});
+        offer(guest, ring, head);
+    }
+}
+
 void hostile_act(struct hostile *guest) {
     uint32_t ring = (uint32_t)draw(guest, 2), which = (uint32_t)draw(guest, FUZZ_SIZE);
-    switch (draw(guest, 6)) {
+    switch (draw(guest, 8)) {
     case 0:
         write_frame(guest);
         break;
@@ -166,13 +195,17 @@ void hostile_act(struct hostile *guest) {
         write_descriptor(&guest->descriptors[ring][which],
                          descriptor(guest, ring ? ZOVN_WRITE : 0));
         break;
+    case 4:
+    case 5:
+        offer(guest, ring, (uint16_t)which);
+        break;
     default:
-        offer(guest, ring);
+        act_plainly(guest, ring);
     }
 }
 
-void hostile_begin(struct hostile *guest, uint64_t seed) {
-    *guest = (struct hostile){.random = seed | 1};
+void hostile_begin(struct hostile *guest, uint32_t number, uint64_t seed) {
+    *guest = (struct hostile){.random = seed | 1, .number = (uint8_t)number};
     for (uint32_t i = 0; i < 2; i++) {
         guest->descriptors[i] = calloc(FUZZ_SIZE, sizeof *guest->descriptors[i]);
         guest->avail[i] = calloc(1, sizeof *guest->avail[i] + 2 * (FUZZ_SIZE + 1));
