@@ -97,7 +97,9 @@ def main() -> None:
     for heading in found[-1]:
         table.add_column(heading.replace("_percent", ", %"), justify="right")
     for row in found:
-        table.add_row(*(f"{one:.1f}" if isinstance(one, float) else str(one) for one in row.values()))
+        table.add_row(
+            *(f"{one:.1f}" if isinstance(one, float) else str(one) for one in row.values())
+        )
     Console(highlight=False, width=100).print(table)
 
 
