@@ -6,8 +6,9 @@ usage, which behind a shield is what its packets need:
 
 - A router that forwards less than arrives and uses all of its cap needs a larger one. The law
   learns from the cap, as without a shield, and raises it immediately.
-- A router that leaves CPU unused shows its need. The cap becomes `Bounds.headroom` times the need,
-  and stays while it is close to that.
+- A router that leaves CPU unused shows its need. The cap becomes `Bounds.headroom` times the
+  largest need of late, and stays while it is close to that: what a packet costs may change from
+  one second to the next, and each second with too small a cap leaves packets in a queue.
 - A router that forwards its setpoint and uses all of its cap, or has unknown usage, may need less:
   it polls, or its cap just fits. The cap is lowered gently until the router just falls short. If it
   leaves CPU unused slightly above that cap, it is known to sleep, and its usage is trusted.
@@ -51,6 +52,10 @@ MOST_CPUS: Final = 1e6
 """More than any machine has."""
 UNASKED: Final = 1.2
 """Maximum rise of a cap in a period in which the setpoint is not wanted."""
+FADING: Final = 0.99
+"""What is left of the largest need after a period; half after 69."""
+SWING: Final = 2.0
+"""Where the need falls below the largest by more than this, other packets have come: it is new."""
 PASSED: Final = 0.9
 """Below this share of the cap that was too small before, that mark is obsolete."""
 
@@ -63,6 +68,8 @@ class Headroom(msgspec.Struct, frozen=True, gc=False):
     """The cap at which it fell short when it was lowered."""
     need: float | None = None
     """Its apparent need when it last left CPU unused."""
+    peak: float | None = None
+    """The largest need of late, which fades."""
     ease: float = EASE
     """The next step down."""
     eased: bool = False
@@ -133,10 +140,20 @@ def prepared(
         return headroom, _started(sample, setpoint, bounds)
     if before != setpoint:
         return _scaled(headroom, sample, setpoint, setpoint / before, bounds)
+    headroom = _remembering(headroom, sample, setpoint)
     # A router that sends more than it receives may forward all that arrives, and still too little.
     if is_short(sample, setpoint) or (was_eased and sample.throughput < FULL * setpoint):
         return _fallen_short(headroom, sample, setpoint, bounds, eased=was_eased)
     return _forwarding_all(headroom, sample, setpoint, bounds)
+
+
+def _remembering(headroom: Headroom, sample: Sample, setpoint: float) -> Headroom:
+    """Update the largest need of late; a router that uses its cap and is not short may poll."""
+    need = _need(sample, setpoint)
+    if need is None or (is_spent(sample) and not is_short(sample, setpoint)):
+        return headroom
+    faded = FADING * (headroom.peak or 0.0)
+    return replace(headroom, peak=max(need, faded) if faded <= SWING * need else need)
 
 
 def _flows_past(headroom: Headroom, sample: Sample, setpoint: float) -> bool:
@@ -209,7 +226,8 @@ def _scaled(
     short = None if headroom.short is None else headroom.short * times
     need = None if headroom.need is None else headroom.need * times
     enough = None if headroom.enough is None else headroom.enough * times
-    headroom = replace(headroom, short=short, need=need, enough=enough)
+    peak = None if headroom.peak is None else headroom.peak * times
+    headroom = replace(headroom, short=short, need=need, enough=enough, peak=peak)
     assert sample.cap is not None  # prepared() has checked
     return headroom, _with_cap(sample, sample.cap * times, setpoint, bounds)
 
@@ -271,13 +289,14 @@ def _by_use(headroom: Headroom, sample: Sample, setpoint: float, bounds: Bounds)
 
     The cap of a router not yet known to sleep stays where easing has brought it.
     """
-    used, need = _known_use(sample), _need(sample, setpoint)
-    if used is None or need is None:
+    need = _need(sample, setpoint)
+    if need is None:
         return _held(sample)
+    need = max(need, headroom.peak or 0.0)
     least = max(1 / SPENT, bounds.headroom - FITTING) if headroom.sleeps else 1 / SPENT
     most = bounds.headroom + FITTING
     fits = sample.cap is not None and least * need <= sample.cap <= most * need
-    return _held(sample) if fits else _needing(sample, used)
+    return _held(sample) if fits else _needing(sample, need * sample.throughput / setpoint)
 
 
 def _need(sample: Sample, setpoint: float) -> float | None:

@@ -158,16 +158,15 @@ def test_a_change_of_what_packets_cost_is_followed(
     check_promise(rig)
 
 
-def lost_after_pauses(directory: Path, headroom: float) -> tuple[float, float]:
+def lost_after_pauses(directory: Path, headroom: float, cycle: float) -> tuple[float, float]:
     """Return the share that is lost where packets cost half as much again after each pause.
 
     As measured on the kernel's router (docs/reference/promise.md). And the largest cap beside the
     need.
     """
-    cycle = 10.7
     rig = held(
         directory,
-        LOADS["on-off 10.7 s"],
+        on_off(cycle),
         dearness=lambda t: 1.5 if t % cycle < 0.75 else 1.0,
         headroom=headroom,
     )
@@ -178,12 +177,26 @@ def lost_after_pauses(directory: Path, headroom: float) -> tuple[float, float]:
 
 
 def test_headroom_for_what_a_pause_makes_dearer_spares_its_packets(tmp_path: Path) -> None:
-    scarce, low = lost_after_pauses(tmp_path / "scarce", HEADROOM)
-    ample, high = lost_after_pauses(tmp_path / "ample", 1.6)
+    scarce, low = lost_after_pauses(tmp_path / "scarce", HEADROOM, 107.0)
+    ample, high = lost_after_pauses(tmp_path / "ample", 1.6, 107.0)
+    often, _ = lost_after_pauses(tmp_path / "often", HEADROOM, 10.7)
     assert scarce > 0.001
     assert ample <= 1e-6
+    assert often <= 1e-6, "what packets cost at their most is remembered for half a minute"
     assert low <= 1.5 * HEADROOM + FITTING
     assert high <= 1.5 * 1.6 + FITTING
+
+
+def test_costs_that_change_each_second_leave_no_cap_below_the_mean_need(tmp_path: Path) -> None:
+    chance = random.Random(3)
+    costs = [chance.gauss(1.0, 0.08) for _ in range(SETTLING + 2 * PERIODS)]
+    rig = held(tmp_path, dearness=lambda t: costs[int(t) % len(costs)])
+    rig.router.forget()
+    rig.run(PERIODS)
+    check_promise(rig)
+    ratios = [cap / (SETPOINT * WORK) for cap in rig.caps]
+    assert min(ratios) >= 1.0
+    assert max(ratios) <= 1.4
 
 
 @pytest.mark.parametrize("headroom", [1.1, 1.6, 4.0])
