@@ -2,6 +2,8 @@
 
 import os
 import re
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -18,6 +20,12 @@ _STATES: Final = {
 """States in `ps` of processes that do not respond; all others run or wait."""
 _RUN: Final = "run"
 """The command of a daemon."""
+WAITING: Final = "D"
+"""Also the state of a process that writes to a disk: it hangs only if it stays so."""
+LOOKS: Final = 20
+PAUSE_S: Final = 0.1
+READINGS: Final = 3
+"""Of the kernel's table of sockets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +56,19 @@ class Holder:
         return f"process {self.pid}{command}{state}"
 
 
-def look(directory: Path, proc: Path = Path("/proc")) -> tuple[Holder, ...]:
-    """Return the processes that hold a state directory, as far as they are visible."""
-    return tuple(_holder(pid, proc / str(pid)) for pid in holders(directory))
+def look(
+    directory: Path, proc: Path = Path("/proc"), pause: Callable[[float], None] = time.sleep
+) -> tuple[Holder, ...]:
+    """Return the processes that hold a state directory, as far as they are visible.
+
+    This takes two seconds where one of them waits in the kernel.
+    """
+    for _ in range(LOOKS):
+        found = tuple(_holder(pid, proc / str(pid)) for pid in holders(directory))
+        if all(one.state != WAITING for one in found):
+            break
+        pause(PAUSE_S)
+    return found
 
 
 def obstacle(found: tuple[Holder, ...], runtime_dir: Path) -> str:
@@ -87,10 +105,15 @@ def _state(place: Path) -> str:
 
 
 def _listens(place: Path) -> tuple[str, ...]:
-    """Return the paths of the request sockets that a process has bound."""
+    """Return the paths of the request sockets that a process has bound.
+
+    A socket may be missing from a reading of the table during which others ended, so it is read
+    several times: to miss a daemon would be to take its directory.
+    """
     own = {link.removeprefix("socket:[").rstrip("]") for link in _links(place / "fd")}
     paths = set()
-    for line in _read(place / "net/unix").splitlines()[1:]:
+    lines = {line for _ in range(READINGS) for line in _read(place / "net/unix").splitlines()[1:]}
+    for line in lines:
         fields = os.fsdecode(line).split(maxsplit=7)
         if len(fields) == 8 and fields[6] in own and fields[7].endswith(f"/{REQUESTS}"):
             paths.add(fields[7])

@@ -10,7 +10,7 @@ import pytest
 from running_daemon import RunningDaemon
 from support.waiting import eventually
 
-from xtc.daemon.holder import Holder, look, obstacle
+from xtc.daemon.holder import LOOKS, Holder, look, obstacle
 from xtc.daemon.server import REQUESTS
 from xtc.state.journal import Journal
 
@@ -99,3 +99,24 @@ def test_a_name_in_brackets_hides_no_state(tmp_path: Path) -> None:
         (tmp_path / str(pid) / "stat").write_text(f"{pid} (a) R (b) T 1 1")
         (holder,) = look(tmp_path / "state", proc=tmp_path)
     assert holder.state == "T"
+
+
+@pytest.mark.parametrize(("until", "hangs"), [(3, False), (LOOKS + 1, True)])
+def test_a_daemon_that_writes_to_a_disk_does_not_hang(
+    tmp_path: Path, until: int, hangs: bool
+) -> None:
+    with Journal(tmp_path / "state"):
+        (pid,) = {holder.pid for holder in look(tmp_path / "state")}
+        (tmp_path / str(pid)).mkdir()
+        stat = tmp_path / str(pid) / "stat"
+        stat.write_text(f"{pid} (xtc) D 1 1")
+        pauses: list[float] = []
+
+        def pause(seconds: float) -> None:
+            pauses.append(seconds)
+            if len(pauses) == until:
+                stat.write_text(f"{pid} (xtc) S 1 1")
+
+        (holder,) = look(tmp_path / "state", proc=tmp_path, pause=pause)
+    assert holder.hangs is hangs
+    assert sum(pauses) <= 2.0 + 1e-9
