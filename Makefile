@@ -34,7 +34,13 @@ shield:
 	sh scripts/setup-shield.sh
 
 # Missing system packages for tests, as root; else it names them, and their tests are skipped.
-prepared: packages guests
+prepared: packages guests build/collected
+
+# Compiles all test modules once, which each of pytest's workers would do else.
+build/collected: .venv/.ready $(shell find tests -name "*.py")
+	mkdir -p build
+	$(BIN)/python -m pytest --collect-only -qq >$@.log || { cat $@.log; exit 1; }
+	mv $@.log $@
 
 packages:
 	sh scripts/setup-tests.sh
