@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from common.units import CapFraction
 from xtc.control.adaptive import is_binding
-from xtc.control.law import Bounds, Decision, Law, PaperLaw, Sample
+from xtc.control.law import Bounds, Decision, Law, PaperLaw, Reason, Sample
 
 S = TypeVar("S")
 
@@ -54,6 +54,10 @@ UNASKED: Final = 1.2
 """Maximum rise of a cap in a period in which the setpoint is not wanted."""
 FADING: Final = 0.99
 """What is left of the largest need after a period; half after 69."""
+ALIKE: Final = 0.98
+"""A router whose use falls to no less than this when its shield is set may poll, ..."""
+POLLING: Final = 0.5
+"""... if that is more than this many CPUs: a loop that polls takes all of one that it can get."""
 SWING: Final = 2.0
 """Where the need falls below the largest by more than this, other packets have come: it is new."""
 PASSED: Final = 0.9
@@ -70,6 +74,8 @@ class Headroom(msgspec.Struct, frozen=True, gc=False):
     """Its apparent need when it last left CPU unused."""
     peak: float | None = None
     """The largest need of late, which fades."""
+    first_use: float | None = None
+    """What it used in the period in which its shield was set."""
     ease: float = EASE
     """The next step down."""
     eased: bool = False
@@ -90,6 +96,10 @@ def stepped(
     law: Law[S], memory: tuple[S, Headroom], setpoint: float, sample: Sample, bounds: Bounds
 ) -> tuple[tuple[S, Headroom], Decision]:
     """Return a loop's next memory and next cap; the router may be behind a shield."""
+    if not isinstance(law, PaperLaw) and _began_before(memory[1], sample, setpoint):
+        need, used = _need(sample, setpoint), _known_use(sample)
+        headroom = replace(memory[1], setpoint=setpoint, need=need, first_use=used)
+        return (memory[0], headroom), Decision(bounds.ceiling, Reason.NOT_BINDING)
     headroom, seen = prepared(memory[1], sample, setpoint, bounds)
     if isinstance(law, PaperLaw):  # its dead zone is as wide as the margin, and it knows its caps
         state, decision = law.step(memory[0], setpoint, sample, bounds)
@@ -98,6 +108,16 @@ def stepped(
     aim = bounds.headroom * setpoint if held else setpoint
     state, decision = law.step(memory[0], aim, seen, bounds)
     return (state, headroom), _gently_raised(headroom, setpoint, sample, decision)
+
+
+def _began_before(headroom: Headroom, sample: Sample, setpoint: float) -> bool:
+    """Whether this is the period in which the shield was set, and the next one tells more.
+
+    Packets that come faster cost less each. A cap from their cost is too small for the setpoint,
+    and the queue that it leaves takes seconds to drain; meanwhile the shield holds the rate.
+    """
+    first = headroom.setpoint is None and sample.cap is None and sample.shielded
+    return first and _known_use(sample) is not None and sample.throughput > STEADY * setpoint
 
 
 def _gently_raised(
@@ -137,7 +157,7 @@ def prepared(
         telling = spent or is_short(sample, setpoint)
         return headroom, sample if telling else _held(sample)
     if sample.cap is None:
-        return headroom, _started(sample, setpoint, bounds)
+        return _started(headroom, sample, setpoint, bounds)
     if before != setpoint:
         return _scaled(headroom, sample, setpoint, setpoint / before, bounds)
     headroom = _remembering(headroom, sample, setpoint)
@@ -211,12 +231,22 @@ def _fallen_short(
     return headroom, _by_use(headroom, sample, setpoint, bounds)
 
 
-def _started(sample: Sample, setpoint: float, bounds: Bounds) -> Sample:
-    """Cap a router for the first time: by its usage, or at its maximum."""
-    used = _known_use(sample)
+def _started(
+    headroom: Headroom, sample: Sample, setpoint: float, bounds: Bounds
+) -> tuple[Headroom, Sample]:
+    """Cap a router for the first time: by its usage, or at its maximum.
+
+    One that uses as much as before its shield polls, and needs about what a packet cost then.
+    """
+    need, used = _need(sample, setpoint), _known_use(sample)
     if used is None:
-        return _needing(sample, bounds.ceiling)
-    return _needing(sample, used) if _tells(sample, setpoint) else _held(sample)
+        return headroom, _needing(sample, bounds.ceiling)
+    if need is None:
+        return headroom, _held(sample)
+    if headroom.first_use is not None and used > max(POLLING, ALIKE * headroom.first_use):
+        before = (headroom.need or need) * sample.throughput / setpoint
+        return replace(headroom, need=None), _needing(sample, before)
+    return replace(headroom, peak=need), _needing(sample, used)
 
 
 def _scaled(

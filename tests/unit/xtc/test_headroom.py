@@ -30,7 +30,7 @@ from common.units import CapFraction, Seconds
 from xtc.control.adaptive import AdaptiveLaw
 from xtc.control.headroom import FITTING, IN_A_ROW, UNASKED, Headroom, is_held, prepared, stepped
 from xtc.control.instance import Instance, Profile, step
-from xtc.control.law import HEADROOM, Bounds, Sample
+from xtc.control.law import HEADROOM, Bounds, Reason, Sample
 from xtc.lease import Lease
 from xtc.modes import Finding
 from xtc.wire import Activate, Retune
@@ -447,3 +447,22 @@ def test_a_router_that_fakes_its_use_gains_no_cap_for_ever(tmp_path: Path) -> No
         rig.router.polls = False
         rig.tick(IN_A_ROW + 2)
     assert (rig.cap("a") or 1.0) <= 1.3 * rig.router.need
+
+
+def test_the_first_cap_waits_for_a_period_behind_the_shield() -> None:
+    """Packets of a flood cost less each: at 10 % of the rate each costs here 2.5 times as much."""
+    bounds, law = Bounds(CapFraction(0.01), CapFraction(2.0)), AdaptiveLaw()
+    setpoint, memory = 10e3, (law.start(None), Headroom())
+    mixed = Sample(
+        throughput=20e3,
+        cap=None,
+        offered=100e3,
+        used=CapFraction(0.10),
+        shielded=True,
+        guarded=True,
+    )
+    memory, decision = stepped(law, memory, setpoint, mixed, bounds)
+    assert decision.reason is Reason.NOT_BINDING
+    whole = structs.replace(mixed, throughput=setpoint, used=CapFraction(0.09))
+    _, decision = stepped(law, memory, setpoint, whole, bounds)
+    assert decision.cap == pytest.approx(HEADROOM * 0.09, rel=0.02)
