@@ -5,11 +5,14 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer import Typer
 from typer.core import TyperGroup
+from typer.main import get_command
 
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 """A block of code: its kind, and its lines."""
@@ -21,6 +24,12 @@ def rows_under(text: str, heading: str) -> dict[str, list[str]]:
     lines = [line for line in re.split(r"(?m)^#", after)[0].splitlines() if line.startswith("| `")]
     cells = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines]
     return {row[0].strip("`"): row for row in cells}
+
+
+@cache
+def command_of(app: Typer) -> Any:
+    """Return the command of a program, made once for all lines that show it."""
+    return get_command(app)
 
 
 def check_command(command: Any, line: str) -> None:

@@ -77,6 +77,8 @@ def load_effects(recording: Recording) -> tuple[LoadEffect, ...]:
 
     Caps that are not on the curve, or at which it forwards nothing, are left out.
     """
+    if all(sample.phase != "load" for sample in recording.samples):
+        return ()
     compared = compared_in(recording)
     return tuple(compared.effect(traffic) for traffic in compared.loads)
 

@@ -157,12 +157,14 @@ class _Router:
         self.playing.noise = max(0.0, noise)
         begin, dt = t * self._scenario.period, self._scenario.period / self._steps
         stolen = self._scenario.stolen if t >= self._scenario.stolen_from else 0.0
+        slots = caps.caps
+        capacities = {cap: capacity(self._plant, cap, stolen) for cap in {caps.high, caps.low}}
         sent, total = self._load.sent(begin), 0.0
         for step in range(self._steps):
-            at, cap = begin + step * dt, caps.caps[step * SLOTS // self._steps]
+            at, cap = begin + step * dt, slots[step * SLOTS // self._steps]
             before, sent = sent, self._load.sent(at + dt)
             offered = max(0.0, sent - before)
-            there = self._efficiency(at) * capacity(self._plant, cap, stolen)
+            there = self._efficiency(at) * capacities[cap]
             rate = self._lag * self._capacity
             rate += (1 - self._lag) * min(there, self._plant.offered)
             total += rate

@@ -3,6 +3,8 @@
 import math
 from dataclasses import dataclass, field
 
+import msgspec
+
 from common.setpoint import Setpoint
 from common.units import CapFraction, PacketsPerSecond, Seconds
 from xtc.control.binding import Evidence, Polling, binds, observed
@@ -28,8 +30,7 @@ def steps_in(period: Seconds, load: Load, *, shield: bool) -> int:
     return SLOTS * math.ceil(period / (SLOTS * longest) - 1e-9)
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(msgspec.Struct, frozen=True, gc=False):
     """The CPU that a router may use in a step."""
 
     cpus: float

@@ -10,10 +10,10 @@ from documents_rig import (
     BLOCK,
     check_command,
     check_every_command_is_in,
+    command_of,
     commands_shown,
     rows_under,
 )
-from typer.main import get_command
 
 from policer.cli.fleet_file import EXIT_CHANGES
 from policer.cli.main import app
@@ -147,8 +147,8 @@ def test_the_fleets_file_that_is_shown_can_be_read_and_is_admissible() -> None:
 
 @pytest.mark.parametrize("line", commands_shown(PAGES, "policer"))
 def test_every_policer_command_that_is_shown_exists(line: str) -> None:
-    check_command(get_command(app), line)
+    check_command(command_of(app), line)
 
 
 def test_every_command_is_in_the_guide() -> None:
-    check_every_command_is_in(GUIDE, "policer", get_command(app))
+    check_every_command_is_in(GUIDE, "policer", command_of(app))

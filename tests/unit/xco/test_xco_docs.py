@@ -12,10 +12,10 @@ from documents_rig import (
     BLOCK,
     check_command,
     check_every_command_is_in,
+    command_of,
     commands_shown,
     rows_under,
 )
-from typer.main import get_command
 from xco_statistics_rig import controller_names, coordinator_names, write_statistics
 
 from xco.cli.lazy import load
@@ -165,8 +165,8 @@ def test_every_failure_mode_says_what_is_seen_done_and_proved(page: Path) -> Non
 
 @pytest.mark.parametrize("line", commands_shown(PAGES, "xco"))
 def test_every_command_that_is_shown_exists(line: str) -> None:
-    check_command(load(get_command(app)), line)
+    check_command(load(command_of(app)), line)
 
 
 def test_every_command_is_in_the_guide() -> None:
-    check_every_command_is_in(GUIDE, "xco", get_command(app))
+    check_every_command_is_in(GUIDE, "xco", command_of(app))

@@ -11,7 +11,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from documents_rig import check_command, check_manual, commands_shown
+from documents_rig import check_command, check_manual, command_of, commands_shown
 from typer.core import TyperGroup
 from typer.main import get_command
 
@@ -225,7 +225,7 @@ def test_there_are_guides() -> None:
 @pytest.mark.parametrize("line", commands_shown(GUIDES, "zovn"))
 def test_commands_that_are_shown_exist(line: str) -> None:
     words = re.sub(r"\[|\]", "", line).replace(" FILE", "")
-    check_command(get_command(app), words)
+    check_command(command_of(app), words)
 
 
 def test_every_key_is_in_the_manual_of_the_settings() -> None:
