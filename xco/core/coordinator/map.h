@@ -17,7 +17,7 @@ void xco_map_take(struct xco_coordinator *c, int64_t now_ns, const struct xco_ma
 // Whether to send the local addresses to the controller now: they count as sent.
 bool xco_map_work(struct xco_coordinator *c, int64_t now_ns);
 
-// Forgets addresses that the controller no longer names.
+// Forgets addresses that the controller no longer names at hosts of which it has heard all.
 void xco_map_sweep(struct xco_coordinator *c);
 
 // Notes an address that is behind this host, or no longer.
