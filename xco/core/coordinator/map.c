@@ -67,6 +67,10 @@ static void apply(struct xco_coordinator *c, const struct xco_located *entry) {
     xco_located_note(c, &entry->place);
 }
 
+void xco_map_recall(struct xco_coordinator *c, const struct xco_located *entry) {
+    apply(c, entry);
+}
+
 // Takes changes, and plans to forget what the log does not name once it has been read to its end.
 static void read_on(struct xco_coordinator *c, int64_t now_ns, const struct xco_map *message) {
     struct xco_map_state *map = &c->map;
