@@ -12,7 +12,7 @@ from typing import Self
 
 from support.waiting import eventually
 from xco_controller_rig import MASTER
-from xco_controller_scenes import loop_file
+from xco_controller_scenes import EPOCH, loop_file
 
 from benchmarks.rig import cpu_seconds
 from lab.system import launch, namespaces
@@ -44,6 +44,9 @@ class Site:
     def __init__(self, prefix: str, folder: Path) -> None:
         self.prefix, self.folder = prefix, folder
         self._stack = ExitStack()
+        self._configs: dict[str, CoordinatorConfig] = {}
+        self._running: dict[str, ExitStack] = {}
+        self._epoch = EPOCH
 
     def __enter__(self) -> Self:
         for name in ("s", "ctl", *HOSTS):
@@ -115,28 +118,52 @@ class Site:
 
     def run(self, name: str, *command: str) -> "subprocess.Popen[bytes]":
         """Start a program in a namespace that ends with the site."""
+        process = self._start(name, *command)
+        self._stack.callback(_end, process)
+        return process
+
+    def _start(self, name: str, *command: str) -> "subprocess.Popen[bytes]":
         start = [sys.executable, launch.__file__, "--owner", str(os.getpid())]
         with (self.folder / "log").open("ab") as log:
-            process = subprocess.Popen(
+            return subprocess.Popen(
                 [*start, "--netns", namespaces.path(self.named(name)), "--", *command],
                 stderr=log,
                 stdin=subprocess.PIPE,
             )
-        self._stack.callback(_end, process)
-        return process
 
     def control(self, **switches: str) -> None:
         """Start the controller and the hosts' coordinators; wait until all have joined."""
         (self.folder / "topology.toml").write_text(TOPOLOGY)
-        topology = load_topology(self.folder / "topology.toml")
-        file = loop_file(self.folder, topology, listen="0.0.0.0:7400", silence="20s", drop="60s")
-        self.run("ctl", str(program("xco-controller")), str(file), "--with-parent")
         for number, name in enumerate(HOSTS):
-            config = self.config(number, name, switches.get(name))
-            config.plain_file.write_text(plain(config))
-            self._stack.enter_context(LocationsFile(config))
-            self.run(name, str(program("xco-coordinator")), str(config.plain_file))
+            self._configs[name] = self.config(number, name, switches.get(name))
+        self.start("ctl", *HOSTS)
         eventually(lambda: self.counter("ctl", "hosts_joined") == len(HOSTS))
+
+    def start(self, *names: str) -> None:
+        """Start the controller ("ctl"), each time in a higher epoch, or coordinators."""
+        for name in names:
+            self._running[name] = self._stack.enter_context(ExitStack())
+            if name == "ctl":
+                command = str(program("xco-controller")), str(self._loop_file()), "--with-parent"
+            else:
+                file = self._configs[name].plain_file
+                file.write_text(plain(self._configs[name]))
+                self._running[name].enter_context(LocationsFile(self._configs[name]))
+                command = str(program("xco-coordinator")), str(file)
+            self._running[name].callback(_end, self._start(name, *command))
+
+    def stop(self, *names: str) -> None:
+        """End what was started; the controller's counters go, too."""
+        for name in names:
+            self._running.pop(name).close()
+        if "ctl" in names:
+            (self.folder / "controller.stats").unlink(missing_ok=True)
+
+    def _loop_file(self) -> Path:
+        self._epoch += 1
+        topology = load_topology(self.folder / "topology.toml")
+        times = {"silence": "20s", "drop": "60s"}
+        return loop_file(self.folder, topology, self._epoch, listen="0.0.0.0:7400", **times)
 
     def config(self, number: int, name: str, switch: str | None = None) -> CoordinatorConfig:
         """Return a coordinator's configuration; `switch` is the control socket of one of zovn."""

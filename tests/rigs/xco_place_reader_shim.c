@@ -33,6 +33,12 @@ void shim_move(struct pair *pair, unsigned number, unsigned host) {
     xco_place_log_set(&pair->theirs, &place, (uint16_t)host);
 }
 
+// The writer has heard of all addresses of a host.
+void shim_hear(struct pair *pair, unsigned host) {
+    const struct xco_place all = xco_place_of_host((uint16_t)host);
+    xco_place_log_set(&pair->theirs, &all, (uint16_t)host);
+}
+
 // Another writer begins, which knows nothing yet; the reader begins again, too.
 void shim_restart(struct pair *pair) {
     xco_place_log_free(&pair->theirs);
@@ -48,6 +54,9 @@ bool shim_tell(struct pair *pair) {
         return false;
     }
     for (size_t i = 0; i < map.count; i++) {
+        if (map.entries[i].place.kind == XCO_PLACE_HOST) {
+            continue;
+        }
         xco_place_log_set(&pair->ours, &map.entries[i].place, map.entries[i].host);
     }
     return xco_place_reader_is_whole(&pair->reader, &map);
@@ -58,11 +67,19 @@ static void displace(void *context, const struct xco_place *place) {
     xco_place_log_set(&pair->ours, place, XCO_NOWHERE);
 }
 
-// Forgets what the log no longer names, if it has been read to its end.
-void shim_sweep(struct pair *pair) {
-    if (!pair->reader.again) {
-        xco_place_log_missing(&pair->ours, &pair->reader.seen, displace, pair);
+// Forgets what the log no longer names, if it has been read to its end; returns whether it did.
+bool shim_sweep(struct pair *pair) {
+    if (!xco_place_reader_may_sweep(&pair->reader)) {
+        return false;
     }
+    xco_place_reader_sweep(&pair->reader, &pair->ours, displace, pair);
+    return true;
+}
+
+// Returns where the reader takes an address to be.
+unsigned shim_where(const struct pair *pair, unsigned number) {
+    const struct xco_place place = place_of(number);
+    return xco_place_log_find(&pair->ours, &place);
 }
 
 // Returns whether the reader knows where each address is.

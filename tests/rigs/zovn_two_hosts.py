@@ -208,9 +208,10 @@ class Site:
         """Start the controller."""
         self.xco.append(self.h1.start("xco", "controller", "run"))
 
-    def start_coordinators(self) -> None:
-        """Start a coordinator on each host."""
-        self.xco += [host.start("xco", "coordinator", "run") for host in self.hosts]
+    def start_coordinators(self, *hosts: Host) -> None:
+        """Start a coordinator on each of these hosts, or of all."""
+        some = hosts or self.hosts
+        self.xco += [host.start("xco", "coordinator", "run") for host in some]
 
     def start_switches(self) -> None:
         """Start the switches when they have a map, and wait until they answer."""

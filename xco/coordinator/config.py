@@ -420,6 +420,7 @@ def _lines(config: CoordinatorConfig) -> Iterator[str]:
 def _of_the_map(config: CoordinatorConfig) -> Iterator[str]:
     if config.table.locations is not None:
         yield f"places_file {config.places_file}"
+        yield f"locations_file {config.table.locations}"
     if config.table.switch is not None:
         yield f"switch {config.table.switch}"
 

@@ -22,8 +22,8 @@ _log = structlog.get_logger()
 class LocationsFile:
     """Write the file in a thread during a `with` block; do nothing if none is configured.
 
-    It stays at the end, so that wires go on while xco restarts; an existing one is not replaced
-    until the controller has named all addresses.
+    It stays at the end, so that wires go on while xco restarts. The loop recalls an existing one,
+    which is not replaced until the controller has named all addresses that it knows.
     """
 
     def __init__(self, config: CoordinatorConfig) -> None:

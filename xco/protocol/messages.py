@@ -147,10 +147,14 @@ class Leave:
 
 
 class Kind(IntEnum):
-    """Kinds of address; an IPv4 address is mapped into IPv6, a MAC comes first."""
+    """Kinds of address; an IPv4 address is mapped into IPv6, a MAC comes first.
+
+    HOST is no address: the host of this number has named all that are behind it.
+    """
 
     MAC = 1
     IP = 2
+    HOST = 3
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,7 @@ __all__ = [
     "encode",
 ]
 
-VERSION: Final = 4
+VERSION: Final = 5
 _MAGIC = b"XCO1"
 _HEADER = struct.Struct("<4sBBHQQQ")
 _HELLO = struct.Struct("<32s")
@@ -279,6 +279,13 @@ def _check_map(message: Places | Map) -> None:
         known = 0 <= entry.host < HOSTS_MAX if down else entry.host == message.header.host
         if not known and entry.host != NOWHERE:
             raise Malformed("located", f"{entry.host} is not a host that may have it")
+        if entry.kind is Kind.HOST and not (down and known and _is_of_host(entry)):
+            raise Malformed("located", f"{entry.host} is not the host that it names")
+
+
+def _is_of_host(entry: Located) -> bool:
+    number = entry.host.to_bytes(2, "little").ljust(ADDRESS_BYTES, b"\0")
+    return entry.address == number and entry.vlan == ANY_VLAN
 
 
 def _check_located(entry: Located) -> None:

@@ -26,7 +26,17 @@ from lab.system import namespaces
 
 CORE: Final = Path(__file__).parents[3] / "xco" / "core"
 SOURCE: Final = Path(__file__).with_suffix(".c")
-PARTS: Final = ("gate", "connection", "answer", "message", "paced", "parts", "sources", "tree")
+PARTS: Final = (
+    "gate",
+    "connection",
+    "answer",
+    "lost",
+    "message",
+    "paced",
+    "parts",
+    "sources",
+    "tree",
+)
 GATED, BUSY = "xcortnl-gated", "xcortnl-busy"
 CHURN: Final = "link add v0 type veth peer name v1\nlink del v0\n" * 200_000
 """Longer than any measurement."""

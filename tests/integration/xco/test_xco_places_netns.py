@@ -25,6 +25,7 @@ pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
 
 VM, OTHER = "10.78.0.101", "10.78.0.102"
 VM_MAC, OTHER_MAC = "02:aa:00:00:00:01", "02:aa:00:00:00:02"
+GONE_MAC = "02:aa:00:00:00:04"
 OTHERS_OF_H3 = ("10.78.0.1", "10.78.0.2", AT_CONTROLLER)
 PACKETS_PER_S = 500
 SO_TIMESTAMPNS = 35
@@ -174,6 +175,53 @@ def test_other_hosts_write_where_a_vm_is_for_wires(hosts: Site) -> None:
     assert at_h1 not in hosts.locations("h3")
     hosts.inside("h2", "link delete vm")
     eventually(lambda: at_h2 not in hosts.locations("h3"))
+
+
+def gone_from(hosts: Site, host: str) -> None:
+    """Make a VM at h2 while all run, of which `host` hears; see `forgets`."""
+    hosts.vm("gone", GONE_MAC, "10.78.0.104", "h2")
+    hosts.announce("gone", "h2")
+    eventually(lambda: any(GONE_MAC in line for line in hosts.locations(host)))
+
+
+def forgets(hosts: Site, host: str) -> None:
+    """Wait until it is no longer known there: what the controller does not name was swept."""
+    eventually(lambda: not any(GONE_MAC in line for line in hosts.locations(host)))
+
+
+def test_what_is_at_a_host_that_is_away_outlives_the_controller(hosts: Site) -> None:
+    at_h1 = f"station {VM_MAC} 10.78.0.1"
+    hosts.announce("vm", "h1")
+    eventually(lambda: at_h1 in hosts.locations("h3"))
+    gone_from(hosts, "h3")
+    hosts.stop("h1", "ctl")
+    hosts.inside("h2", "link delete gone")
+    hosts.start("ctl")
+    forgets(hosts, "h3")
+    assert at_h1 in hosts.locations("h3")
+    hosts.inside("h1", "link delete vm")
+    hosts.start("h1")
+    eventually(lambda: at_h1 not in hosts.locations("h3"))
+
+
+def test_what_is_at_a_host_that_is_away_outlives_all_others_and_its_move_counts(
+    hosts: Site,
+) -> None:
+    at_h1, at_h2 = (f"station {VM_MAC} 10.78.0.{number}" for number in (1, 2))
+    hosts.announce("vm", "h1")
+    eventually(lambda: at_h1 in hosts.locations("h3"))
+    gone_from(hosts, "h3")
+    hosts.stop("h1", "h3", "ctl")
+    hosts.inside("h2", "link delete gone")
+    hosts.start("ctl", "h3")
+    forgets(hosts, "h3")
+    assert at_h1 in hosts.locations("h3")
+    hosts.move("vm", VM, "h1", "h2")
+    eventually(lambda: at_h2 in hosts.locations("h3"))
+    hosts.start("h1")
+    eventually(lambda: hosts.counter("ctl", "hosts_joined") == len(HOSTS))
+    eventually(lambda: at_h2 in hosts.locations("h1"))
+    assert at_h2 in hosts.locations("h3")
 
 
 def test_an_address_of_two_hosts_stays_with_the_first_and_is_reported(hosts: Site) -> None:

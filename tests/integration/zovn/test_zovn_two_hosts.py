@@ -182,21 +182,17 @@ def xco_is_killed(journey: Journey) -> None:
 
 
 def xco_starts_again(journey: Journey) -> None:
-    """The maps stay as they are until they are written again, and are the same then."""
-    hosts = journey.site.hosts
-    maps = [host.located() for host in hosts]
-    written = [host.locations.stat().st_mtime_ns for host in hosts]
-    with journey.settled():  # the kernel drops what is sent while it exchanges queues
-        journey.site.start_coordinators()
-        eventually(lambda: all(host.gated(2) for host in hosts), state=journey.site.logs)
-    journey.site.start_controller()
-
-    def is_written() -> bool:
-        assert [host.located() for host in hosts] == maps
-        now = [host.locations.stat().st_mtime_ns for host in hosts]
-        return all(one > other for one, other in zip(now, written, strict=True))
-
-    eventually(is_written, state=journey.site.logs)
+    """The maps are written again, the first while the other host's coordinator is still away."""
+    site = journey.site
+    maps = [host.located() for host in site.hosts]
+    site.start_controller()
+    for host in site.hosts:
+        written = host.locations.stat().st_mtime_ns
+        with journey.settled():  # the kernel drops what is sent while it exchanges queues
+            site.start_coordinators(host)
+            eventually(lambda: host.gated(2), state=site.logs)  # noqa: B023  called here
+        eventually(lambda: host.locations.stat().st_mtime_ns > written, state=site.logs)  # noqa: B023
+        assert [one.located() for one in site.hosts] == maps
     journey.goes_on()
 
 

@@ -82,7 +82,7 @@ def directives(draw: st.DrawFn) -> Directive:
 
 @st.composite
 def located(draw: st.DrawFn, hosts: st.SearchStrategy[int]) -> Located:
-    kind = draw(st.sampled_from(Kind))
+    kind = draw(st.sampled_from((Kind.MAC, Kind.IP)))
     address = draw(st.binary(min_size=16, max_size=16))
     if kind is Kind.MAC:
         address = bytes([address[0] & 0xFE]) + address[1:6] + bytes(10)
@@ -90,12 +90,18 @@ def located(draw: st.DrawFn, hosts: st.SearchStrategy[int]) -> Located:
     return Located(address, vlan, kind, draw(st.one_of(st.just(NOWHERE), hosts)))
 
 
+def whole(number: int) -> Located:
+    """Return the entry of a host that has named all of its addresses."""
+    return Located(number.to_bytes(2, "little") + bytes(14), ANY_VLAN, Kind.HOST, number)
+
+
 @st.composite
 def changes(draw: st.DrawFn) -> Places | Map:
     down = draw(st.booleans())
     header = draw(FROM_CONTROLLER if down else FROM_HOST)
     hosts = HOSTS if down else st.just(header.host)
-    entries = tuple(draw(st.lists(located(hosts), max_size=LOCATED_MAX)))
+    entry = st.one_of(located(hosts), HOSTS.map(whole)) if down else located(hosts)
+    entries = tuple(draw(st.lists(entry, max_size=LOCATED_MAX)))
     since, until, last = sorted(draw(st.tuples(TIMES, TIMES, TIMES)))
     heard = draw(U64)
     if down:

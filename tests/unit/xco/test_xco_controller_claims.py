@@ -46,7 +46,13 @@ def tell(
 
 def where(maps: dict[int, Map], host: int) -> dict[bytes, int]:
     """Return where a host is told that addresses are."""
-    return {entry.address: entry.host for entry in maps[host].entries}
+    entries = (entry for entry in maps[host].entries if entry.kind is not Kind.HOST)
+    return {entry.address: entry.host for entry in entries}
+
+
+def whole(maps: dict[int, Map], host: int) -> set[int]:
+    """Return the hosts of which a host is told that all of their addresses are known."""
+    return {entry.host for entry in maps[host].entries if entry.kind is Kind.HOST}
 
 
 def test_what_a_host_claims_every_host_that_listens_is_told_at_once(scene: Scene) -> None:
@@ -55,7 +61,26 @@ def test_what_a_host_claims_every_host_that_listens_is_told_at_once(scene: Scene
     assert set(maps) == {0, 1}
     assert where(maps, 1) == {mac(7): 0, mac(8): 0}
     assert maps[0].heard == 2
-    assert (maps[1].since, maps[1].until, maps[1].last) == (0, 2, 2)
+    assert (maps[1].since, maps[1].until, maps[1].last) == (0, 4, 4)
+
+
+def test_a_host_is_whole_when_it_has_named_all_of_its_addresses_and_not_before(
+    scene: Scene,
+) -> None:
+    maps = tell(scene, 1, 0)
+    assert whole(maps, 1) == {1}
+    assert whole(tell(scene, 0, 0, (7, 0), last=2), 1) == {1}
+    maps = tell(scene, 0, 1, (8, 0))
+    assert whole(maps, 1) == {0, 1}
+    assert maps[1].entries[-1].kind is Kind.HOST, "who has read this has read the addresses"
+
+
+def test_a_host_that_left_stays_whole_as_its_addresses_stay(scene: Scene) -> None:
+    tell(scene, 0, 0, (7, 0))
+    scene.node.receive(scene.now_ns, scene.hosts[0].leave(scene.now_ns))
+    maps = tell(scene, 1, 0)
+    assert (where(maps, 1), whole(maps, 1)) == ({mac(7): 0}, {0, 1})
+    assert scene.node.counters["places_known"] == 1
 
 
 def test_a_second_claim_is_refused_and_takes_over_when_the_first_ends(scene: Scene) -> None:
@@ -103,7 +128,7 @@ def test_what_was_not_heard_is_told_again_and_nothing_else(scene: Scene) -> None
     scene.node.advance(scene.now_ns)
     again = [message for message in scene.node.take(scene.now_ns) if isinstance(message, Map)]
     assert [message.to for message in again] == [0]
-    assert tell(scene, 0, 1, heard=1) == {}
+    assert tell(scene, 0, 1, heard=again[0].last) == {}
 
 
 def test_a_host_has_room_for_so_many_addresses_and_harms_no_other(scene: Scene) -> None:
@@ -111,4 +136,4 @@ def test_a_host_has_room_for_so_many_addresses_and_harms_no_other(scene: Scene) 
         numbers = range(30 * part, 30 * part + 30)
         tell(scene, 0, 30 * part, *((number, 0) for number in numbers), heard=0)
     maps = tell(scene, 1, 0, (5000, 1))
-    assert maps[1].last == 1024 + 1
+    assert maps[1].last == 1024 + 1 + 2, "of the two hosts, that each has named all"

@@ -68,7 +68,10 @@ def test_fields_and_columns_are_those_of_the_loop() -> None:
 def test_the_loop_is_told_to_publish_only_if_someone_reads_it(tmp_path: Path) -> None:
     table = settings(tmp_path)
     assert f"places_file {tmp_path}/coordinator-eth0.places\n" in plain(checked(table))
-    assert "places_file" not in plain(checked(table | {"locations": None}))
+    assert f"locations_file {table['locations']}\n" in plain(checked(table)), "to recall it"
+    without = plain(checked(table | {"locations": None}))
+    assert "places_file" not in without
+    assert "locations_file" not in without
     assert "switch" not in plain(checked(table))
     assert "switch /run/z.sock\n" in plain(checked(table | {"switch": "/run/z.sock"}))
 

@@ -9,6 +9,7 @@ from xco_controller_rig import KEY, again
 from xco.errors import Forged, Malformed, Stale
 from xco.protocol.wire import (
     AGENT,
+    ANY_VLAN,
     CONTROLLER,
     NOWHERE,
     TIME_MAX,
@@ -53,11 +54,12 @@ LEAVE = Leave(FROM_HOST)
 MAC = bytes(range(2, 8)) + bytes(10)
 PLACES = Places(FROM_HOST, CONTROLLER, 0, 1, 1, 0, (Located(MAC, 0, Kind.MAC, 3),))
 MAP = Map(OURS, 3, 1, 2, 4, 1, (Located(MAC, 7, Kind.MAC, NOWHERE),))
+WHOLE = Map(OURS, 3, 1, 2, 4, 1, (Located(b"\2\1".ljust(16, b"\0"), ANY_VLAN, Kind.HOST, 258),))
 MARKS = Marks(FROM_HOST, 2, 100, 10, 15000, 4, bytes(range(32)), 10**6, 10**9)
 COUNTS = PortCounts(9, 3, 100, 10, 15000, 4, 1, 3000, coordinated_bytes=9000)
 OTHER = PortCounts(8, 3, 100, 10, 15000, 4, 1, 3000)
 PORT = Port(Header(AGENT, 5, 7, 9), bytes(range(32)), (COUNTS, OTHER))
-VALID = (HELLO, WELCOME, REPORT, SLICE, RATE, LEAVE, PLACES, MAP, MARKS, PORT)
+VALID = (HELLO, WELCOME, REPORT, SLICE, RATE, LEAVE, PLACES, MAP, WHOLE, MARKS, PORT)
 
 
 def damaged(message: Message, offset: int, layout: str, value: int) -> bytes:
@@ -165,10 +167,18 @@ def test_a_controllers_message_is_from_the_controller(message: Message) -> None:
         (MAP, 40, "B", 1, "address"),
         (MAP, 46, "B", 1, "address"),
         (MAP, 56, "H", 4095, "vlan"),
-        (MAP, 58, "B", 3, "kind"),
+        (MAP, 58, "B", 3, "located"),
+        (MAP, 58, "B", 4, "kind"),
         (MAP, 59, "B", 1, "reserved"),
         (MAP, 60, "H", 0xFFFE, "located"),
         (PLACES, 60, "H", 4, "located"),
+        (PLACES, 58, "B", 3, "located"),
+        (WHOLE, 40, "B", 3, "located"),
+        (WHOLE, 42, "B", 1, "located"),
+        (WHOLE, 56, "H", 0, "located"),
+        (WHOLE, 59, "B", 1, "reserved"),
+        (WHOLE, 60, "H", 257, "located"),
+        (WHOLE, 60, "H", NOWHERE, "located"),
         (MARKS, 32, "H", 3, "to"),
         (MARKS, 32, "H", 0xFFFE, "to"),
         (MARKS, 38, "H", 1, "reserved"),

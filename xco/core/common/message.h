@@ -12,7 +12,7 @@
 
 #include "common/place_log.h"
 
-#define XCO_WIRE_VERSION 4
+#define XCO_WIRE_VERSION 5
 #define XCO_CONTROLLER 0xffffu   // the host field of the controller's messages
 #define XCO_AGENT 0xfffeu        // the host field of port agents' messages
 #define XCO_HOSTS_MAX 0xfffeu    // hosts are 0 to 0xfffd

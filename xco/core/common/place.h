@@ -6,7 +6,8 @@
 
 #define XCO_ANY_VLAN 0xffffu
 
-enum xco_place_kind { XCO_PLACE_MAC = 1, XCO_PLACE_IP = 2 };
+// XCO_PLACE_HOST is no address: it says that a host has named all that are behind it.
+enum xco_place_kind { XCO_PLACE_MAC = 1, XCO_PLACE_IP = 2, XCO_PLACE_HOST = 3 };
 
 /* An address of a VM or host. IPv4 is mapped into IPv6 (RFC 4291, 2.5.5.2); a MAC comes first. */
 struct xco_place {

@@ -38,6 +38,13 @@ struct xco_place_log {
     uint64_t floor; // readers below it must start over: unlocated addresses were forgotten since
 };
 
+// Returns the entry that says that a host has named all of its addresses.
+static inline struct xco_place xco_place_of_host(uint16_t host) {
+    return (struct xco_place){.address = {(uint8_t)host, (uint8_t)(host >> 8)},
+                              .vlan = XCO_ANY_VLAN,
+                              .kind = XCO_PLACE_HOST};
+}
+
 // Makes an empty log for so many addresses, a power of two; false: no memory.
 bool xco_place_log_init(struct xco_place_log *log, uint32_t room);
 void xco_place_log_free(struct xco_place_log *log);

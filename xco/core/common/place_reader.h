@@ -8,8 +8,9 @@
 
 // How far another's log has been read.
 struct xco_place_reader {
-    uint64_t have;
+    uint64_t have, last;        // of its versions: what was read, and the newest
     bool again;                 // it is being read from its beginning
+    bool unswept;               // it has named all addresses, or all of a host, since a sweep
     struct xco_place_log seen; // all locations read since its last beginning
 };
 
@@ -22,6 +23,13 @@ bool xco_place_reader_follow(struct xco_place_reader *reader, const struct xco_m
 
 // Whether the log has been read from beginning to end; true once. Addresses not in `seen` are gone.
 bool xco_place_reader_is_whole(struct xco_place_reader *reader, const struct xco_map *map);
+
+// Whether addresses may be gone now: it has been read to its end. A sweep passes to `take` each
+// address of `log` that is not in `seen`, though all addresses of its host are. `take` may change
+// `log`. What is at other hosts may still be there: the writer has not heard of it yet.
+bool xco_place_reader_may_sweep(const struct xco_place_reader *reader);
+void xco_place_reader_sweep(struct xco_place_reader *reader, const struct xco_place_log *log,
+                            xco_place_taker take, void *context);
 
 // Fills a message with the changes that a reader at version `heard` lacks.
 void xco_place_fill(const struct xco_place_log *log, uint64_t heard, struct xco_map *map);

@@ -96,15 +96,29 @@ static bool place_is_sound(const struct xco_place *place) {
            (place->vlan <= VLAN_MOST || place->vlan == XCO_ANY_VLAN) && place->reserved == 0;
 }
 
+// A host of which all addresses are known is named by its own number.
+static bool host_is_sound(const struct xco_located *entry) {
+    const struct xco_place place = xco_place_of_host(entry->host);
+    return entry->host < XCO_HOSTS_MAX && memcmp(&entry->place, &place, sizeof place) == 0;
+}
+
+static bool located_is_sound(const struct xco_header *header, const struct xco_located *entry) {
+    const bool down = header->type == XCO_MAP;
+    if (down && entry->place.kind == XCO_PLACE_HOST) {
+        return host_is_sound(entry);
+    }
+    return place_is_sound(&entry->place) &&
+           (entry->host == XCO_NOWHERE ||
+            (down ? entry->host < XCO_HOSTS_MAX : entry->host == header->host));
+}
+
 static bool map_is_sound(const struct xco_header *header, const struct xco_map *map) {
     const bool down = header->type == XCO_MAP;
     bool sound = (down ? map->to < XCO_HOSTS_MAX : map->to == XCO_CONTROLLER) &&
                  map->count <= XCO_LOCATED_MAX && map->from <= map->until &&
                  map->until <= map->last && map->last < XCO_TIME_MAX;
     for (size_t i = 0; sound && i < map->count; i++) {
-        const uint16_t host = map->entries[i].host;
-        sound = place_is_sound(&map->entries[i].place) &&
-                (host == XCO_NOWHERE || (down ? host < XCO_HOSTS_MAX : host == header->host));
+        sound = located_is_sound(header, &map->entries[i]);
     }
     return sound;
 }

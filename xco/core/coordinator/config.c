@@ -239,6 +239,9 @@ static int take(struct xco_coordinator_config *config, const struct line *line) 
     if (strcmp(line->key, "places_file") == 0) {
         return read_text(line->first, config->places_file, sizeof config->places_file);
     }
+    if (strcmp(line->key, "locations_file") == 0) {
+        return read_text(line->first, config->locations_file, sizeof config->locations_file);
+    }
     if (strcmp(line->key, "switch") == 0) {
         return read_text(line->first, config->switch_socket, sizeof config->switch_socket);
     }

@@ -40,6 +40,7 @@ struct xco_coordinator_config {
     char marks[XCO_PATH_BYTES];      // where the counts are published
     char vms_file[XCO_PATH_BYTES];   // where the VMs that are here are published
     char places_file[XCO_PATH_BYTES]; // where it is published at which host each MAC address is
+    char locations_file[XCO_PATH_BYTES]; // which the shell writes from it, and an earlier loop's
     char switch_socket[108]; // control socket of zovn's switch; empty: it is not asked
     uint64_t classifier_needed;      // 1: no fallback to u32
     uint64_t edt;                    // 1: departure-time gates where the kernel supports them

@@ -17,6 +17,7 @@
 
 #include "coordinator/engine/progress.h"
 #include "coordinator/loop.h"
+#include "coordinator/loss.h"
 #include "common/exit.h"
 #include "common/log.h"
 #include "common/privileges.h"
@@ -26,8 +27,10 @@ static int release(const struct xco_coordinator *c) {
     int interface = __atomic_load_n(&c->shared->interface, __ATOMIC_RELAXED);
     uint64_t line_bps = c->config.core.line_bps;
     int64_t drain_ns = (int64_t)c->config.drain_ns;
-    int error = interface == 0 ? xco_gate_release(c->config.interface, line_bps, drain_ns)
-                               : xco_gate_release_index(interface, line_bps, drain_ns);
+    uint64_t lost;
+    int error = interface == 0 ? xco_gate_release(c->config.interface, line_bps, drain_ns, &lost)
+                               : xco_gate_release_index(interface, line_bps, drain_ns, &lost);
+    xco_queues_say_lost(c->config.interface, lost);
     if (error != 0) {
         xco_say("%s: its queues cannot be removed: %s", c->config.interface, strerror(-error));
     }

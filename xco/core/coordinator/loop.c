@@ -29,6 +29,7 @@
 #include "coordinator/newcomers.h"
 #include "coordinator/places.h"
 #include "coordinator/queues.h"
+#include "coordinator/recall.h"
 #include "coordinator/stations.h"
 #include "coordinator/statistics.h"
 #include "coordinator/vms.h"
@@ -371,6 +372,9 @@ int xco_loop_run(struct xco_coordinator *c, int parent) {
     xco_core_begin(&c->core, &c->config.core, now_ns);
     xco_core_add(&c->core, now_ns, XCO_CONTROLLER, xco_config_way(&c->config, XCO_CONTROLLER));
     xco_vms_scan(c);
+    if (c->places.stand) {
+        xco_recall_read(c);
+    }
     become_punctual(c);
     xco_spin_begin(&c->spin);
     xco_say("%s: gates stand, open at %s%s", c->config.interface, fallback_words(c),

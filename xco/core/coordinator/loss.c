@@ -7,6 +7,19 @@
 #include "coordinator/engine/engine.h"
 #include "common/log.h"
 
+void xco_queues_say_lost(const char *interface, uint64_t frames) {
+    if (frames > 0) {
+        xco_say("%s: %llu frames were lost while its queues were exchanged", interface,
+                (unsigned long long)frames);
+    }
+}
+
+void xco_queues_note_lost(struct xco_coordinator *c) {
+    xco_queues_say_lost(c->config.interface, c->gate.lost);
+    c->counts.exchange_lost += c->gate.lost;
+    c->gate.lost = 0;
+}
+
 void xco_queues_lose(struct xco_coordinator *c, int error) {
     c->counts.gate_errors++;
     if (!c->present) {
@@ -21,6 +34,7 @@ void xco_queues_lose(struct xco_coordinator *c, int error) {
     c->watch = -1;
     // gates that no process moves would hold traffic forever; fails if the tree is already gone
     xco_gate_remove(&c->gate);
+    xco_queues_note_lost(c);
     xco_gate_close(&c->gate);
     xco_core_lost(&c->core);
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "coordinator/guard.h"
+#include "coordinator/loss.h"
 #include "coordinator/messages.h"
 #include "coordinator/state.h"
 #include "common/exit.h"
@@ -99,7 +100,9 @@ static int try_classifier(const char *file, bool paced) {
 }
 
 static int release(const char *interface) {
-    int error = xco_gate_release(interface, DRAIN_BPS, DRAIN_NS);
+    uint64_t lost;
+    int error = xco_gate_release(interface, DRAIN_BPS, DRAIN_NS, &lost);
+    xco_queues_say_lost(interface, lost);
     if (error != 0) {
         xco_say("%s: %s", interface, strerror(-error));
     }

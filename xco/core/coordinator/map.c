@@ -13,7 +13,7 @@
 #define THERE_ROOM 65536u
 #define AGAIN_NS 20000000
 #define ANEW_NS 10000000000 // everything is repeated at this interval: makes up for losses
-#define GRACE_NS 2000000000 // by then a new controller has heard every host
+#define GRACE_NS 2000000000 // by then a new controller has heard every host that runs
 
 int xco_map_open(struct xco_coordinator *c) {
     struct xco_map_state *map = &c->map;
@@ -47,6 +47,9 @@ static void displace(void *context, const struct xco_place *place) {
 }
 
 static void apply(struct xco_coordinator *c, const struct xco_located *entry) {
+    if (entry->place.kind == XCO_PLACE_HOST) {
+        return; // the reader notes it
+    }
     if (is_listed(c, &entry->place)) {
         c->counts.places_overruled++;
         return;
@@ -64,6 +67,23 @@ static void apply(struct xco_coordinator *c, const struct xco_located *entry) {
     xco_located_note(c, &entry->place);
 }
 
+void xco_map_recall(struct xco_coordinator *c, const struct xco_located *entry) {
+    apply(c, entry);
+}
+
+// Takes changes, and plans to forget what the log does not name once it has been read to its end.
+static void read_on(struct xco_coordinator *c, int64_t now_ns, const struct xco_map *message) {
+    struct xco_map_state *map = &c->map;
+    for (size_t i = 0; i < message->count; i++) {
+        apply(c, &message->entries[i]);
+    }
+    (void)xco_place_reader_is_whole(&map->reader, message);
+    if (xco_place_reader_may_sweep(&map->reader)) {
+        const int64_t heard_ns = map->joined_ns + GRACE_NS;
+        map->sweep_ns = heard_ns > now_ns ? heard_ns : now_ns;
+    }
+}
+
 void xco_map_take(struct xco_coordinator *c, int64_t now_ns, const struct xco_map *message) {
     struct xco_map_state *map = &c->map;
     if (message->to != c->core.config.host || !c->places.stand) {
@@ -73,12 +93,7 @@ void xco_map_take(struct xco_coordinator *c, int64_t now_ns, const struct xco_ma
     map->told = message->heard;
     c->counts.maps++;
     if (xco_place_reader_follow(&map->reader, message)) {
-        for (size_t i = 0; i < message->count; i++) {
-            apply(c, &message->entries[i]);
-        }
-        if (xco_place_reader_is_whole(&map->reader, message)) {
-            map->sweep_ns = map->joined_ns + GRACE_NS > now_ns ? map->joined_ns + GRACE_NS : now_ns;
-        }
+        read_on(c, now_ns, message);
     }
     map->due = map->due || message->count > 0 || message->from != have;
 }
@@ -107,8 +122,8 @@ bool xco_map_work(struct xco_coordinator *c, int64_t now_ns) {
 
 void xco_map_sweep(struct xco_coordinator *c) {
     c->map.sweep_ns = XCO_NEVER;
-    if (!c->map.reader.again) { // otherwise it is being read again, and swept after that
-        xco_place_log_missing(&c->map.there, &c->map.reader.seen, displace, c);
+    if (xco_place_reader_may_sweep(&c->map.reader)) { // otherwise the next message plans it again
+        xco_place_reader_sweep(&c->map.reader, &c->map.there, displace, c);
         xco_located_complete(c);
     }
 }

@@ -38,11 +38,14 @@ static int place_all(struct xco_coordinator *c) {
 }
 
 // Whether gates use departure times: tries it, and logs why not.
-static bool is_paced(const struct xco_coordinator *c) {
+static bool is_paced(struct xco_coordinator *c) {
     if (!c->config.edt || c->config.edt_needed) {
         return c->config.edt;
     }
-    int error = xco_gate_try_paced(c->config.interface);
+    uint64_t lost = 0;
+    int error = xco_gate_try_paced(c->config.interface, &lost);
+    xco_queues_say_lost(c->config.interface, lost);
+    c->counts.exchange_lost += lost;
     if (error == -ENOENT) {
         xco_say("%s: the kernel lacks fq: gates are token buckets", c->config.interface);
     } else if (error != 0) {

@@ -106,6 +106,7 @@ int xco_queues_make(struct xco_coordinator *c, int64_t now_ns) {
     if (error == 0) {
         error = attach(c);
     }
+    xco_queues_note_lost(c);
     if (error != 0) {
         xco_gate_close(&c->gate);
         return error;

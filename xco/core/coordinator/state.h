@@ -26,7 +26,8 @@ struct xco_counts {
     uint64_t received, malformed, versions, forged, stale, lower_epochs, epochs_ahead, reports,
         hellos, send_errors;
     uint64_t maps, places_overruled, places_beyond;
-    uint64_t gate_errors, remakes, flows_made, flows_removed, flows_refused, unwatched;
+    uint64_t gate_errors, remakes, exchange_lost, flows_made, flows_removed, flows_refused,
+        unwatched;
     uint64_t gate_changes, gate_late_ns, gate_late_max_ns, gate_set_ns, gate_set_max_ns;
     uint64_t flow_ready_ns, flow_ready_max_ns, looks, wakes;
 };

@@ -41,6 +41,7 @@ static void read_statistics(const struct rtattr *nest, struct xco_reading *readi
     copy(xco_attribute(RTA_DATA(nest), RTA_PAYLOAD(nest), TCA_STATS_QUEUE), &queue, sizeof queue);
     reading->sent_bytes = basic.bytes;
     reading->backlog_bytes = queue.backlog;
+    reading->waiting = queue.qlen;
 }
 
 static void take_reading(const struct nlmsghdr *header, struct xco_answers *answers) {

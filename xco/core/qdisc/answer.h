@@ -12,6 +12,7 @@ struct xco_reading {
     char kind[8]; // of the root: "htb" of a tree; "mq" or "fq" with departure times
     uint64_t sent_bytes;
     uint32_t backlog_bytes;
+    uint32_t waiting; // packets
 };
 
 struct xco_answers {

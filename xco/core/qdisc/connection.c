@@ -89,6 +89,7 @@ bool xco_gate_changed(const struct xco_gate *gate) {
 int xco_gate_open(struct xco_gate *gate, const char *interface, const struct xco_tree *tree) {
     gate->netlink = gate->packets = -1;
     gate->lacking = NULL;
+    gate->lost = 0;
     gate->tree = *tree;
     memset(gate->name, 0, sizeof gate->name);
     strncpy(gate->name, interface, IF_NAMESIZE - 1);

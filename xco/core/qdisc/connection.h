@@ -18,6 +18,7 @@ struct xco_gate {
     int packets; // sends the kicks
     struct xco_tree tree;
     char name[IF_NAMESIZE];
+    uint64_t lost;       // frames, while roots were exchanged (qdisc/lost.h)
     const char *lacking; // after -ENOENT of xco_gate_make: the feature that the kernel lacks
     struct xco_batch batch;
 };

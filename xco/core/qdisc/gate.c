@@ -7,6 +7,7 @@
 
 #include <linux/pkt_sched.h>
 
+#include "qdisc/lost.h"
 #include "qdisc/paced.h"
 #include "qdisc/parts.h"
 #include "qdisc/tree.h"
@@ -54,10 +55,14 @@ static int classify(struct xco_gate *gate) {
 }
 
 int xco_gate_remove(struct xco_gate *gate) {
+    struct xco_stake before = xco_stake_read(gate);
     unclassify(gate);
     xco_batch_clear(&gate->batch);
     xco_tree_remove(&gate->batch, gate->tree.interface);
-    return xco_gate_send(gate, &gate->batch, NULL);
+    int error = xco_gate_send(gate, &gate->batch, NULL);
+    before.waiting = error == 0 ? before.waiting : 0; // it is in the root of another program
+    xco_stake_lose(gate, &before);
+    return error;
 }
 
 // Builds the tree of queues; `foreign` if another root is installed.
@@ -80,12 +85,16 @@ int xco_gate_make(struct xco_gate *gate) {
     if (error == -EPERM || error == -ENODEV) {
         return error;
     }
+    struct xco_stake before = xco_stake_read(gate);
     error = gate->tree.paced ? xco_gate_build_paced(gate, &foreign) : build(gate, &foreign);
     if (foreign) {
         return error;
     }
+    xco_stake_lose(gate, &before);
     if (error == 0 && gate->tree.classify != 0) {
+        before = xco_stake_read(gate);
         error = classify(gate);
+        xco_stake_lose(gate, &before);
     }
     if (error != 0) {
         xco_gate_remove(gate);
@@ -93,7 +102,7 @@ int xco_gate_make(struct xco_gate *gate) {
     return error;
 }
 
-int xco_gate_try_paced(const char *interface) {
+int xco_gate_try_paced(const char *interface, uint64_t *lost) {
     static struct xco_gate gate; // too large for the stack
     int error = xco_gate_open(&gate, interface, &(struct xco_tree){.paced = true});
     if (error != 0) {
@@ -103,6 +112,7 @@ int xco_gate_try_paced(const char *interface) {
     if (error == 0) {
         error = xco_gate_remove(&gate);
     }
+    *lost = gate.lost;
     xco_gate_close(&gate);
     return error;
 }
@@ -159,7 +169,7 @@ static void drain(struct xco_gate *gate, uint64_t line_bps, int64_t patience_ns)
 }
 
 // Removes the tree of an interface that was looked up, whatever its present frame size.
-static int release(struct xco_gate *gate, uint64_t line_bps, int64_t patience_ns) {
+static int release(struct xco_gate *gate, uint64_t line_bps, int64_t patience_ns, uint64_t *lost) {
     int error = xco_gate_open_sockets(gate);
     if (error != 0) {
         return error == -ENODEV ? 0 : error; // it disappeared since the look-up
@@ -169,21 +179,25 @@ static int release(struct xco_gate *gate, uint64_t line_bps, int64_t patience_ns
         drain(gate, line_bps, patience_ns);
         error = xco_gate_remove(gate);
     }
+    *lost = gate->lost;
     xco_gate_close(gate);
     return stands < 0 ? stands : error;
 }
 
-int xco_gate_release(const char *interface, uint64_t line_bps, int64_t patience_ns) {
+int xco_gate_release(const char *interface, uint64_t line_bps, int64_t patience_ns,
+                     uint64_t *lost) {
     struct xco_gate gate = {.tree.burst_ns = BURST_NS};
+    *lost = 0;
     strncpy(gate.name, interface, IF_NAMESIZE - 1);
     int error = xco_gate_look_up(&gate); // the tree disappeared with the interface
-    return error == -ENODEV ? 0 : error != 0 ? error : release(&gate, line_bps, patience_ns);
+    return error == -ENODEV ? 0 : error != 0 ? error : release(&gate, line_bps, patience_ns, lost);
 }
 
-int xco_gate_release_index(int interface, uint64_t line_bps, int64_t patience_ns) {
+int xco_gate_release_index(int interface, uint64_t line_bps, int64_t patience_ns, uint64_t *lost) {
     char name[IF_NAMESIZE];
+    *lost = 0;
     if (if_indextoname((unsigned)interface, name) == NULL) {
         return errno == ENXIO ? 0 : -errno;
     }
-    return xco_gate_release(name, line_bps, patience_ns);
+    return xco_gate_release(name, line_bps, patience_ns, lost);
 }

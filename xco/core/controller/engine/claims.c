@@ -1,7 +1,9 @@
 // Which host has which address: the first that claims it; and how every host learns of that.
 //
 // Every host reports the addresses behind it (PLACES), and hears those behind the others (MAP). An
-// address that two hosts claim stays with the first, until that one withdraws it or leaves.
+// address that two hosts claim stays with the first, until that one withdraws it or leaves. MAP also
+// names the hosts that have reported all of theirs: a controller that has just started knows nothing
+// of a host of which no coordinator runs, and the others must not forget what is there.
 #include "controller/engine/claims.h"
 
 #include <stdlib.h>
@@ -10,7 +12,7 @@
 
 #define WHERE_ROOM 65536u // total number of addresses
 #define CLAIMS_ROOM 1024u // addresses per host
-#define HEED_NS 1000000u  // shortest interval between two messages taken from a host
+#define HEED_NS 1000000u // shortest interval between two messages taken from a host
 #define AGAIN_NS 20000000u
 
 bool xco_claims_init(struct xco_control *core) {
@@ -103,6 +105,19 @@ static void sweep(void *context, const struct xco_place *place) {
     withdraw(of->core, of->host, place);
 }
 
+// From now on, what a host does not name is not there.
+static void note_whole(struct xco_control *core, uint32_t host) {
+    const struct xco_place all = xco_place_of_host((uint16_t)host);
+    if (xco_place_log_find(&core->where, &all) != XCO_NOWHERE) {
+        return;
+    }
+    if (xco_place_log_set(&core->where, &all, (uint16_t)host)) {
+        core->whole++;
+    } else {
+        core->counters.places_beyond++;
+    }
+}
+
 static void take(struct xco_control *core, uint32_t host, const struct xco_map *map) {
     struct xco_claims *own = core->peers[host]->claims;
     for (size_t i = 0; i < map->count; i++) {
@@ -114,6 +129,7 @@ static void take(struct xco_control *core, uint32_t host, const struct xco_map *
     }
     if (xco_place_reader_is_whole(&own->reader, map)) {
         xco_place_log_missing(&own->log, &own->reader.seen, sweep, &(struct sweep){core, host});
+        note_whole(core, host);
     }
 }
 

@@ -138,6 +138,7 @@ struct xco_control {
     struct xco_answer answer;
     struct xco_port_state *ports; // one per directed link
     struct xco_place_log where; // map of addresses to hosts
+    uint32_t whole;             // hosts that it names as having reported all of theirs
     struct xco_timers timers;
     struct xco_fill fill;
     struct xco_extras extras; // for `hybrid`

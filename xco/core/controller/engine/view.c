@@ -55,7 +55,7 @@ void xco_control_gauge(struct xco_control *core) {
     core->counters.hosts_joined = 0;
     core->counters.hosts_coordinated = 0;
     core->counters.links_contended = 0;
-    core->counters.places_known = core->where.known;
+    core->counters.places_known = core->where.known - core->whole;
     core->counters.ports_known = 0;
     for (uint32_t host = 0; host < core->network.hosts; host++) {
         const struct xco_peer *peer = core->peers[host];

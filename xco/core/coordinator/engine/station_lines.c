@@ -2,21 +2,15 @@
 #include "coordinator/engine/station_lines.h"
 
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "coordinator/engine/ethernet.h"
 
 // Returns what follows `key=` in a word; NULL: it is another word.
 static const char *value_of(const char *word, const char *key) {
     const size_t length = strlen(key);
     return strncmp(word, key, length) == 0 && word[length] == '=' ? word + length + 1 : NULL;
-}
-
-static bool read_ethernet(const char *text, uint8_t ethernet[6]) {
-    int end = 0;
-    return sscanf(text, "%2hhx:%2hhx:%2hhx:%2hhx:%2hhx:%2hhx%n", &ethernet[0], &ethernet[1],
-                  &ethernet[2], &ethernet[3], &ethernet[4], &ethernet[5], &end) == 6 &&
-           text[end] == '\0' && (ethernet[0] & 1) == 0;
 }
 
 static struct xco_station_line read_page(char *rest) {
@@ -33,7 +27,7 @@ static struct xco_station_line read_station(char *rest) {
     bool wire = false, good = false;
     for (char *word; (word = strtok_r(rest, " ", &rest)) != NULL;) {
         const char *ethernet = value_of(word, "ethernet"), *kind = value_of(word, "kind");
-        good = ethernet == NULL ? good : read_ethernet(ethernet, line.ethernet);
+        good = ethernet == NULL ? good : xco_ethernet_read(ethernet, line.ethernet);
         wire = wire || (kind != NULL && strcmp(kind, "wire") == 0);
     }
     line.kind = good && !wire ? XCO_LINE_STATION : XCO_LINE_OTHER;
