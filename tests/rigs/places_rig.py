@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -25,6 +26,8 @@ from xco.protocol.stats import read_statistics
 from xco.topology.file import load_topology
 
 RARP = bytes.fromhex("80350001080006040003")
+PAUSES_S = (0.05, 0.15, 0.25, 0.35, 0.0)
+"""Between five of them, as QEMU does by default."""
 """EtherType, and the head of a request (RFC 903)."""
 HOSTS = ("h1", "h2", "h3")
 CONTROLLER = "10.78.0.250"
@@ -106,13 +109,18 @@ class Site:
         self.announce(name, there)
 
     def announce(self, name: str, host: str) -> None:
-        """Send what a hypervisor sends for a VM that has come: a RARP request (QEMU's announce)."""
+        """Send what a hypervisor sends for a VM that has come: RARP requests (QEMU's announce).
+
+        The first may be lost, since a bridge takes a moment to see that a link is up.
+        """
 
         def send() -> None:
             with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as out:
                 out.bind((f"at-{host}", 0))
                 mac = out.getsockname()[4]
-                out.send(b"\xff" * 6 + mac + RARP + (mac + bytes(4)) * 2 + bytes(18))
+                for pause_s in PAUSES_S:
+                    out.send(b"\xff" * 6 + mac + RARP + (mac + bytes(4)) * 2 + bytes(18))
+                    time.sleep(pause_s)
 
         namespaces.inside(self.named(name), send)
 
