@@ -13,6 +13,9 @@ usage, which behind a shield is what its packets need:
   it polls, or its cap just fits. The cap is lowered gently until the router just falls short. If it
   leaves CPU unused slightly above that cap, it is known to sleep, and its usage is trusted.
 
+The first cap waits for a period that was all behind the shield: in the one before, packets came
+faster, and cost less each.
+
 Where a shield drops nothing, too little is offered, and nothing is learned.
 """
 
@@ -59,7 +62,7 @@ ALIKE: Final = 0.98
 POLLING: Final = 0.5
 """... if that is more than this many CPUs: a loop that polls takes all of one that it can get."""
 SWING: Final = 2.0
-"""Where the need falls below the largest by more than this, other packets have come: it is new."""
+"""Where the need stays below the largest by more than this, other packets have come."""
 PASSED: Final = 0.9
 """Below this share of the cap that was too small before, that mark is obsolete."""
 
@@ -74,6 +77,8 @@ class Headroom(msgspec.Struct, frozen=True, gc=False):
     """Its apparent need when it last left CPU unused."""
     peak: float | None = None
     """The largest need of late, which fades."""
+    cheaper: int = 0
+    """Periods in a row in which the need was far below that."""
     first_use: float | None = None
     """What it used in the period in which its shield was set."""
     ease: float = EASE
@@ -173,7 +178,9 @@ def _remembering(headroom: Headroom, sample: Sample, setpoint: float) -> Headroo
     if need is None or (is_spent(sample) and not is_short(sample, setpoint)):
         return headroom
     faded = FADING * (headroom.peak or 0.0)
-    return replace(headroom, peak=max(need, faded) if faded <= SWING * need else need)
+    cheaper = headroom.cheaper + 1 if faded > SWING * need else 0
+    peak = need if cheaper >= IN_A_ROW else max(need, faded)
+    return replace(headroom, peak=peak, cheaper=cheaper)
 
 
 def _flows_past(headroom: Headroom, sample: Sample, setpoint: float) -> bool:

@@ -2,6 +2,7 @@
 
 import math
 import random
+import sys
 from itertools import accumulate
 from pathlib import Path
 from statistics import fmean
@@ -187,16 +188,22 @@ def test_headroom_for_what_a_pause_makes_dearer_spares_its_packets(tmp_path: Pat
     assert high <= 1.5 * 1.6 + FITTING
 
 
-def test_costs_that_change_each_second_leave_no_cap_below_the_mean_need(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lasts", [0.05, 1.0])
+@pytest.mark.parametrize(("scatter", "most"), [(0.05, 1.3), (0.08, 1.4), (0.15, 1.8)])
+def test_costs_that_scatter_leave_no_cap_below_the_mean_need(
+    tmp_path: Path, scatter: float, most: float, lasts: float
+) -> None:
     chance = random.Random(3)
-    costs = [chance.gauss(1.0, 0.08) for _ in range(SETTLING + 2 * PERIODS)]
-    rig = held(tmp_path, dearness=lambda t: costs[int(t) % len(costs)])
+    costs = [chance.gauss(1.0, scatter) for _ in range(10_000)]
+    rig = held(tmp_path, dearness=lambda t: costs[int(t / lasts) % len(costs)])
     rig.router.forget()
-    rig.run(PERIODS)
+    rig.run(2 * PERIODS)
     check_promise(rig)
+    lost = max(0.0, 1 - sum(rig.router.out) / sum(rig.router.let_by))
     ratios = [cap / (SETPOINT * WORK) for cap in rig.caps]
+    sys.stdout.write(f"lost {lost:.2%}, cap {min(ratios):.2f} to {max(ratios):.2f} x mean need\n")
     assert min(ratios) >= 1.0
-    assert max(ratios) <= 1.4
+    assert max(ratios) <= most
 
 
 @pytest.mark.parametrize("headroom", [1.1, 1.6, 4.0])
