@@ -23,7 +23,9 @@ _RUN: Final = "run"
 WAITING: Final = "D"
 """Also the state of a process that writes to a disk: it hangs only if it stays so."""
 LOOKS: Final = 20
+"""Until a process that waits in the kernel counts as hung ..."""
 PAUSE_S: Final = 0.1
+"""... and the seconds between two of them."""
 READINGS: Final = 3
 """Of the kernel's table of sockets."""
 
