@@ -51,7 +51,7 @@ def where(maps: dict[int, Map], host: int) -> dict[bytes, int]:
 
 
 def whole(maps: dict[int, Map], host: int) -> set[int]:
-    """Return the hosts of which a host is told that all of their addresses are known."""
+    """Return the hosts that have all of their addresses in the map of a host."""
     return {entry.host for entry in maps[host].entries if entry.kind is Kind.HOST}
 
 
