@@ -98,7 +98,7 @@ EXPERIMENTS: Final = (
             **_both("3 udp", 405 / IDEAL),
             **_both("3 tcp", 407 / IDEAL),
         },
-        (39.0, 20.0),
+        (37.0, 20.0),
     ),
     _experiment(
         "gcc-simulated",
@@ -107,7 +107,7 @@ EXPERIMENTS: Final = (
         "Fig. 1, 4b, 5 and 6",
         SDN_GCC,
         SDN_GCC.published(),
-        (63.0, 20.0),
+        (56.0, 20.0),
         1,
     ),
     _experiment(
@@ -117,7 +117,7 @@ EXPERIMENTS: Final = (
         "Fig. 1 and 4a, scaled",
         _lab("none,hygenicc-published,hygenicc", "udp", "none,hygenicc"),
         {**published(NONE, "3 udp", 153 / IDEAL), **_both("3 udp", 410 / IDEAL)},
-        (17.0, 20.0),
+        (15.0, 20.0),
     ),
     _experiment(
         "hygenicc-simulated",
@@ -126,7 +126,7 @@ EXPERIMENTS: Final = (
         "Fig. 4a",
         HYGENICC,
         HYGENICC.published(),
-        (13.0, 8.0),
+        (9.5, 8.0),
         1,
     ),
 )

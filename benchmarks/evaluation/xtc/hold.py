@@ -48,7 +48,7 @@ METRICS: Final = (
 WINDOW: Final = Window(3, 6)
 QUICK_WINDOW: Final = Window(4, 4)
 RUN_S: Final = 10.6
-QUICK_RUN_S: Final = 12.0
+QUICK_RUN_S: Final = 10.0
 THEFT: Final = 0.15
 """The paper's disturbance, of the CPU that the router's cap gives it."""
 

@@ -26,6 +26,7 @@ from benchmarks.evaluation.xtc.stage import (
     NONE,
     OURS,
     PROBE_US,
+    RISING_S,
     Window,
     begin_at_fixed_cap,
     quota_of,
@@ -87,7 +88,7 @@ class Row:
             self._probe() as probe,
             self._holding(way, rigs, setpoint),
         ):
-            rigs[-1].wait_for_ticks(window.settle)
+            rigs[-1].wait_for_ticks(window.for_way(way).settle)
             first = probe.counts()
             pps = _mean(rigs[-1], Window(0, window.counted))
             return pps, first, probe.counts()
@@ -208,10 +209,10 @@ EXPERIMENT: Final = Experiment(
     title="Hosts in a row, a daemon on each: loss and round trip by hop",
     figures="Fig. 20",
     metrics=tuple(Metric(name, "lower") for name in (LOSS, RTT, ERROR)),
-    cells=(Cell("all ways", "", 102.0),),
+    cells=(Cell("all ways", "", 124.0),),
     quick_cells=(Cell("all ways", "", 35.0),),
     bench=bench,
     published={(way, point_of(n), RTT): PAPER_RTT_MS for way in (DEAD_BEAT, OURS) for n in (2, 3)},
-    method=f"{WINDOW}, the paper's laws from the fixed cap on",
+    method=f"{WINDOW}, the paper's law from the fixed cap on, with {RISING_S} s more",
     calibrated=True,
 )

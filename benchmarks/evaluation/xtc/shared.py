@@ -111,7 +111,7 @@ class SharedHost:
                 if way != FIXED:
                     for name, setpoint in setpoints.items():
                         rig.client.call(activation(name, way, setpoint))
-                pps, rtt_ms = _watched(rig, probes, window)
+                pps, rtt_ms = _watched(rig, probes, window.for_way(way))
                 rig.client.call(Deactivate(None))
                 rig.wait_for_ticks(1)
             rig.wait_for_ticks(RELEASED.settle + RELEASED.counted)

@@ -13,7 +13,7 @@ from benchmarks.evaluation.calibration import Calibration
 from benchmarks.evaluation.plan import Cell, Experiment, Measure, Metric
 from benchmarks.evaluation.result import Value
 from benchmarks.evaluation.xtc.shared import SharedHost, Turn, shared_host, turns_on
-from benchmarks.evaluation.xtc.stage import CONTROLLED, DEAD_BEAT, NONE, OURS, Window
+from benchmarks.evaluation.xtc.stage import DEAD_BEAT, FIXED, NONE, OURS, RISING_S, Window
 
 CONFIGURATIONS: Final = {
     "configuration A": (28.0, 10.0, 10.0, 10.0, 10.0, 10.0),
@@ -28,10 +28,10 @@ AGGREGATE: Final = "aggregate, % of no control"
 MISSED: Final = "largest error of a router, %"
 RTT: Final = "longest mean round trip, ms"
 WAYS: Final = {
-    "configuration A": CONTROLLED,
+    "configuration A": (FIXED, DEAD_BEAT, OURS),
     "configuration B": (DEAD_BEAT, OURS),
 }
-"""By configuration: all ways only once, for lack of time."""
+"""By configuration; the paper's PI takes longer to rise than a turn lasts."""
 WINDOW: Final = Window(4, 5)
 QUICK_WINDOW: Final = Window(2, 3)
 
@@ -90,10 +90,10 @@ EXPERIMENT: Final = Experiment(
     title="Six routers with a TCP flow each: aggregate, setpoints and round trips",
     figures="Fig. 15 and 16, Table 2",
     metrics=(Metric(AGGREGATE, "higher"), Metric(MISSED, "lower"), Metric(RTT, "lower")),
-    cells=(Cell("all ways", "", 108.0),),
-    quick_cells=(Cell("all ways", "", 42.0),),
+    cells=(Cell("all ways", "", 102.0),),
+    quick_cells=(Cell("all ways", "", 50.0),),
     bench=bench,
     published=published(),
     calibrated=True,
-    method=f"{WINDOW}, the paper's laws from the fixed cap on",
+    method=f"{WINDOW}, the paper's law from the fixed cap on, with {RISING_S} s more",
 )

@@ -10,7 +10,7 @@ long as TCP's smallest retransmission timeout.
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -42,6 +42,7 @@ LAWS: Final = {PI: "pi", DEAD_BEAT: "dead-beat-min3"}
 """The configured law."""
 TCP_BURST_S: Final = 0.4
 """A TCP flow that waits 0.2 s for its retransmission has room for as much again afterwards."""
+RISING_S: Final = 4
 PROBE_US: Final = 10_000
 """The paper's probe: 0.1 kp/s."""
 
@@ -64,6 +65,13 @@ class Window:
 
     settle: int
     counted: int
+
+    def for_way(self, way: str) -> "Window":
+        """Return one that counts later with the paper's laws.
+
+        For routers that share a CPU: the fixed cap with which they begin is of a router alone.
+        """
+        return Window(self.settle + RISING_S, self.counted) if way in LAWS else self
 
 
 @dataclass(frozen=True)
@@ -189,11 +197,9 @@ class Stage:
                 found.append([pps for _, pps in rig.recording.throughput(self.name)[before:]])
             return found
 
-    @contextmanager
-    def quota(self) -> Iterator[CgroupActuator]:
-        """Return the quota of a user-space router, and restore it at the end."""
-        with quota_of(self.router) as actuator:
-            yield actuator
+    def quota(self) -> AbstractContextManager[CgroupActuator]:
+        """Return the quota of a user-space router, which is restored at the end."""
+        return quota_of(self.router)
 
     def _begin(self, rig: Rig, quota: CgroupActuator, way: str, setpoint: float) -> None:
         assert self._calibration is not None

@@ -18,6 +18,7 @@ from benchmarks.evaluation.xtc.stage import (
     OURS_CAP,
     PI,
     Held,
+    Window,
     begin_at_fixed_cap,
     table_of,
 )
@@ -94,6 +95,12 @@ def quota(tmp_path: Path) -> CgroupActuator:
 def test_the_papers_laws_begin_at_the_fixed_cap(way: str, quota: CgroupActuator) -> None:
     begin_at_fixed_cap(quota, way, HERE, 64e3)
     assert quota.applied() == pytest.approx(0.20)
+
+
+def test_the_papers_laws_have_longer_to_settle_where_routers_share_a_cpu() -> None:
+    window = Window(4, 5)
+    assert [window.for_way(way) for way in (NONE, FIXED, OURS)] == [window] * 3
+    assert window.for_way(DEAD_BEAT) == window.for_way(PI) == Window(8, 5)
 
 
 @pytest.mark.parametrize("way", [NONE, OURS, OURS_CAP])
