@@ -65,6 +65,8 @@ SWING: Final = 2.0
 """Where the need stays below the largest by more than this, other packets have come."""
 PASSED: Final = 0.9
 """Below this share of the cap that was too small before, that mark is obsolete."""
+LEAST_SHOWN: Final = 0.1
+"""A law raises a cap tenfold at most in a period: it must see at least this share of its aim."""
 
 
 class Headroom(msgspec.Struct, frozen=True, gc=False):
@@ -152,19 +154,20 @@ def prepared(
 
     A sample that neither binds nor has a `needed` adds nothing, and the cap is kept.
     """
+    times = setpoint / (headroom.setpoint or setpoint)
+    headroom = _rescaled(headroom, setpoint, times)
     if not sample.guarded or _flows_past(headroom, sample, setpoint):
-        return headroom, sample
-    before = headroom.setpoint or setpoint
+        return headroom, sample  # the law itself has followed the setpoint
     was_eased = headroom.eased
     headroom = _counted(replace(headroom, setpoint=setpoint, eased=False), sample, setpoint)
+    if times != 1 and sample.cap is not None:  # also where nothing is dropped: the next load may be
+        return headroom, _scaled(headroom, sample, setpoint, times, bounds)
     if sample.late or not sample.shielded:
         spent = is_spent(sample) and sample.throughput < FULL * setpoint
         telling = spent or is_short(sample, setpoint)
         return headroom, sample if telling else _held(sample)
     if sample.cap is None:
         return _started(headroom, sample, setpoint, bounds)
-    if before != setpoint:
-        return _scaled(headroom, sample, setpoint, setpoint / before, bounds)
     headroom = _remembering(headroom, sample, setpoint)
     # A router that sends more than it receives may forward all that arrives, and still too little.
     if is_short(sample, setpoint) or (was_eased and sample.throughput < FULL * setpoint):
@@ -256,17 +259,24 @@ def _started(
     return replace(headroom, peak=need), _needing(sample, used)
 
 
+def _rescaled(headroom: Headroom, setpoint: float, times: float) -> Headroom:
+    """Carry what is known over to another setpoint."""
+    if headroom.setpoint is None or times == 1:
+        return headroom
+    short, need, enough, peak = (
+        None if mark is None else mark * times
+        for mark in (headroom.short, headroom.need, headroom.enough, headroom.peak)
+    )
+    return replace(headroom, setpoint=setpoint, short=short, need=need, enough=enough, peak=peak)
+
+
 def _scaled(
     headroom: Headroom, sample: Sample, setpoint: float, times: float, bounds: Bounds
-) -> tuple[Headroom, Sample]:
-    """Scale the cap with the setpoint."""
-    short = None if headroom.short is None else headroom.short * times
-    need = None if headroom.need is None else headroom.need * times
-    enough = None if headroom.enough is None else headroom.enough * times
-    peak = None if headroom.peak is None else headroom.peak * times
-    headroom = replace(headroom, short=short, need=need, enough=enough, peak=peak)
+) -> Sample:
+    """Scale the cap with the setpoint; a ceiling may have kept it below what was needed."""
     assert sample.cap is not None  # prepared() has checked
-    return headroom, _with_cap(sample, sample.cap * times, setpoint, bounds)
+    cap = max(sample.cap * times, (headroom.peak or 0.0) / SPENT)
+    return _with_cap(sample, cap, setpoint, bounds)
 
 
 def _forwarding_all(
@@ -362,7 +372,7 @@ def is_spent(sample: Sample) -> bool:
 
 
 def _with_cap(sample: Sample, cap: float, setpoint: float, bounds: Bounds) -> Sample:
-    """Return the sample to which a law responds with this cap."""
-    if sample.throughput <= 0:
-        return _held(sample)
-    return _needing(sample, cap * sample.throughput / (bounds.headroom * setpoint))
+    """Return the sample to which a law responds with this cap, however little was forwarded."""
+    aim = bounds.headroom * setpoint
+    shown = max(sample.throughput, LEAST_SHOWN * aim)
+    return replace(_needing(sample, cap * shown / aim), throughput=shown)

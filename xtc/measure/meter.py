@@ -109,14 +109,24 @@ def _parse_line(number: int, line: bytes) -> tuple[str, Counters]:
     if len(columns) != _COLUMNS:
         raise MeterError(number, f"{len(columns)} columns, not {_COLUMNS}")
     try:
-        # A name may be any bytes; one odd interface must not blind every router of the host.
-        text = name.strip().decode("utf-8", "backslashreplace")
+        text = _text(name.strip())
         values = Counters._make(map(int, _counted(columns)))
     except ValueError:
         raise MeterError(number, "a column is no number") from None
     if not text or min(values) < 0 or max(values) >= 1 << 64:
         raise MeterError(number, "a counter is out of range, or the name is empty")
     return text, values
+
+
+def _text(name: bytes) -> str:
+    """Return a name of any bytes; one that is no text as what no other interface can be called.
+
+    Odd names, or two that look alike, must not blind every router of the host.
+    """
+    try:
+        return name.decode()
+    except UnicodeDecodeError:
+        return "/" + name.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
 
 
 def rate(before: Counters, after: Counters, dt: Seconds) -> InterfaceRate | Fault:

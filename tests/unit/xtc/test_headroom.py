@@ -41,6 +41,8 @@ BURST = BURST_S * SETPOINT
 SETTLING, PERIODS = 40, 160
 ACTUATORS = (FaultyActuator, UncountingActuator)
 """Of platforms that count throttled periods, and of those that count CPU time alone."""
+LAW = AdaptiveLaw()
+BOUNDS = Bounds(CapFraction(0.001), CapFraction(1.0))
 
 
 def on_off(period: float) -> Load:
@@ -301,6 +303,67 @@ def test_the_cap_follows_the_setpoint_at_once(tmp_path: Path) -> None:
         rig.tick(5)
 
 
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.8])
+def test_a_setpoint_that_rises_while_little_is_offered_has_its_cap_before_the_load(
+    share: float, tmp_path: Path
+) -> None:
+    rig = held(tmp_path)
+    rig.router.load = always(share * SETPOINT)
+    rig.tick(3)
+    rig.ask(Retune("a", 4 * SETPOINT))
+    rig.tick(2)
+    assert (rig.cap("a") or 0.0) >= 4 * rig.router.need
+    rig.router.load = always(3 * SETPOINT)
+    rig.router.forget()
+    rig.tick(8)
+    assert sum(rig.router.out) >= sum(rig.router.let_by) - QUEUE_S * SETPOINT
+
+
+@pytest.mark.parametrize("forwarded", [0.0, 20.0, 200.0, 2e3, 10e3])
+@pytest.mark.parametrize("times", [0.5, 1.01, 3.0])
+@pytest.mark.parametrize("shielded", [True, False])
+def test_a_cap_follows_the_setpoint_however_little_is_forwarded(
+    forwarded: float, times: float, *, shielded: bool
+) -> None:
+    cap, wide = CapFraction(0.11), Bounds(CapFraction(0.001), CapFraction(4.0))
+    known = Headroom(setpoint=10e3, need=0.1, peak=0.1, enough=cap, sleeps=True)
+    seen = Sample(
+        forwarded,
+        cap,
+        offered=forwarded,
+        used=CapFraction(1e-5 * forwarded),
+        binding=False,
+        shielded=shielded,
+        guarded=True,
+    )
+    _, decision = stepped(LAW, (LAW.start(cap), known), times * 10e3, seen, wide)
+    assert decision.cap == pytest.approx(times * cap, rel=0.01)
+
+
+def test_a_ceiling_is_no_measure_of_a_lower_setpoint() -> None:
+    """At its ceiling a router forwards 50 of 90 kp/s; it needs 0.9 for the 45 that it gets."""
+    full = CapFraction(1.0)
+    bounds, memory = Bounds(CapFraction(0.01), full), (LAW.start(full), Headroom())
+    seen = Sample(
+        50e3, full, offered=90e3, used=full, binding=True, shielded=True, guarded=True
+    )
+    for _ in range(3):
+        memory, _ = stepped(LAW, memory, 90e3, seen, bounds)
+    _, decision = stepped(LAW, memory, 45e3, seen, bounds)
+    assert decision.cap >= 0.9
+
+
+def test_a_setpoint_that_changed_while_no_shield_stood_is_not_applied_twice() -> None:
+    bare = Sample(40e3, CapFraction(0.44), 40e3, CapFraction(0.4), binding=False)
+    known = Headroom(setpoint=40e3, need=0.4, peak=0.4, sleeps=True)
+    memory, decision = stepped(LAW, (LAW.start(bare.cap), known), 10e3, bare, BOUNDS)
+    assert decision.cap == pytest.approx(0.1, rel=0.05)
+    cap = CapFraction(0.1)
+    back = Sample(10e3, cap, 10e3, cap, binding=True, shielded=True, guarded=True)
+    _, decision = stepped(LAW, memory, 10e3, back, BOUNDS)
+    assert decision.cap >= cap
+
+
 @pytest.mark.parametrize("law", ["pi", "dead-beat"])
 def test_other_laws_are_held_by_the_shield_as_well(tmp_path: Path, law: str) -> None:
     rig = ShieldedRig(tmp_path, law=law)
@@ -332,10 +395,6 @@ def test_one_that_does_not_get_the_cpu_that_it_may_use_is_starved(tmp_path: Path
     rig.router.most = 1.0
     rig.tick(10)
     assert rig.report("a").finding is Finding.NONE
-
-
-LAW = AdaptiveLaw()
-BOUNDS = Bounds(CapFraction(0.001), CapFraction(1.0))
 
 
 def test_where_no_shield_stands_the_law_sees_the_sample_as_it_is() -> None:

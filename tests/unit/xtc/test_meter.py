@@ -51,7 +51,15 @@ def test_a_name_without_space_before_its_counters_is_read() -> None:
 
 def test_an_odd_name_blinds_nobody_else() -> None:
     odd = LINE.replace(b"vif7.0", b"\xff\xfetap")
-    assert parse(HEADER + odd + LINE).keys() == {"\\xff\\xfetap", "vif7.0"}
+    assert parse(HEADER + odd + LINE).keys() == {"/\\xff\\xfetap", "vif7.0"}
+
+
+def test_odd_names_that_look_alike_blind_nobody() -> None:
+    odd = (b"\xff", b"\\xff", b"\xfe\\xff", b"\\xfe\xff")
+    lines = b"".join(LINE.replace(b"vif7.0", name) for name in odd)
+    found = parse(HEADER + lines + LINE)
+    assert len(found) == len(odd) + 1
+    assert "vif7.0" in found
 
 
 @pytest.mark.parametrize(
