@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from policer.contracts.contract import Contract
 from policer.errors import Invalid, Problem
 from policer.history.retention import month_begin
 from policer.store import Change, ContractDays
@@ -45,7 +46,8 @@ class Line(msgspec.Struct, frozen=True):
     vr: str
     """Its router: the name on its host; of one that is followed, its UUID or fleet-wide name."""
     guarantee_pps: float
-    """As it was promised last in the month, packets/s."""
+    """As it was promised last in the month, packets/s; one in bits/s in packets of the size
+    sold."""
     in_force_s: float
     """Seconds in which there was a contract."""
     data_s: float
@@ -157,11 +159,7 @@ def _in_force(changes: list[Change], until: datetime) -> Iterator[tuple[datetime
 def _guarantee(changes: list[Change], until: datetime) -> float:
     """Return what was promised last before an instant."""
     said = [one.contract for one in changes if one.contract is not None and one.at < until]
-    return msgspec.json.decode(said[-1], type=_Guarantee).guarantee_pps if said else 0.0
-
-
-class _Guarantee(msgspec.Struct):
-    guarantee_pps: float = 0.0
+    return msgspec.json.decode(said[-1], type=Contract).reserve_pps if said else 0.0
 
 
 def _midnight(day: date) -> datetime:

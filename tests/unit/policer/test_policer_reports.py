@@ -177,6 +177,13 @@ def test_a_contract_of_long_ago_counts_from_the_months_beginning() -> None:
     assert line.no_data_s == line.in_force_s
 
 
+def test_a_guarantee_in_bits_is_told_in_packets_of_the_size_sold() -> None:
+    sold = Change(at(3), '{"guarantee_bps": 8e6, "packet_bytes": 1000}')
+    line = line_of(ContractDays("gold", "r1", Kept(), [sold]), MONTH, END)
+    assert line is not None
+    assert line.guarantee_pps == 1000.0
+
+
 def test_what_was_changed_after_the_month_is_not_told_of_it() -> None:
     later = datetime(2026, 12, 5, tzinfo=UTC)
     line = of((at(3), 5.0), (later, 8.0), now=datetime(2027, 1, 1, tzinfo=UTC))
