@@ -125,7 +125,7 @@ def test_what_was_in_force_for_years_is_reported_after_it_is_pruned(
     assert store.prune(90, 730)["revisions"] == 1
     april = month_of("2028-04", date(2028, 1, 1), backend.clock())
     (days,) = store.sla.page((april.first, april.following), None, 9)
-    line = line_of(days, april, april.end)
+    line = line_of(days, april, april.end, {})
     assert line is not None
     assert (line.in_force_s, line.guarantee_pps) == (30 * 86400, 2e3)
 
