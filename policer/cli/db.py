@@ -59,8 +59,9 @@ def prune(
     kept = settings.store
     days = kept.keep_days if keep_days is None else keep_days
     with opened(config, create=False) as store:
-        removed = store.prune(days, kept.keep_audit_days)
-        removed |= store.prune_history(retention_of(settings).oldest(time.time()))
+        oldest = retention_of(settings).oldest(time.time())
+        removed = store.prune(days, kept.keep_audit_days, oldest.day)
+        removed |= store.prune_history(oldest)
     words = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in removed.items())
     _say(removed, f"removed: {words}", json=json)
 

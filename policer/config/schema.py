@@ -117,7 +117,8 @@ class StoreSection(Section, frozen=True):
     keep_days: Annotated[int, msgspec.Meta(ge=1, le=3660)] = 90
     """Events older than this are removed, once a day."""
     keep_audit_days: Annotated[int, msgspec.Meta(ge=1, le=36_600)] = 730
-    """The same for changes in the audit log, and for revoked or expired tokens."""
+    """The same for changes in the audit log, for revoked or expired tokens, and for superseded
+    versions of contracts that no report needs any more."""
 
 
 class LinkSection(Section, frozen=True):

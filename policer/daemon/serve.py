@@ -199,7 +199,8 @@ class Serving:
             await asyncio.sleep(wait)
             try:
                 kept = self._settings.store
-                days = kept.keep_days, kept.keep_audit_days
+                reported = self.service.history_writer.retention.oldest(time.time()).day
+                days = kept.keep_days, kept.keep_audit_days, reported
                 await asyncio.to_thread(self._store.prune, *days)
             except StoreError as error:
                 log.warning("old_rows_not_removed", problem=str(error))

@@ -9,7 +9,9 @@ missing.
 import msgspec
 
 from policer.contracts.contract import Contract
+from policer.decide.packet_size import Size, in_packets, is_in_bits, mean_bytes
 from policer.decide.state import Order, RouterState
+from xtc.wire import Report
 
 BURST_S = 0.2
 """The burst of a contract that does not say, in seconds of its guarantee."""
@@ -38,6 +40,18 @@ class Owed(msgspec.Struct, frozen=True):
 
 
 NOTHING_DUE = Due()
+
+
+def told_in_packets(contract: Contract, report: Report) -> Contract:
+    """Return a contract in packets/s, by the mean size of the packets in a report.
+
+    Of packets larger than those sold, fewer are due: the guarantee is kept in bits/s. Of smaller
+    ones, as many are due as were sold.
+    """
+    if not is_in_bits(contract):
+        return contract
+    mean = mean_bytes(report)
+    return in_packets(contract, Size(low=mean, likely=mean, high=mean))
 
 
 def due(contract: Contract | None, order: Order | None) -> Due:

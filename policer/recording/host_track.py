@@ -18,6 +18,7 @@ from policer.recording.guarantee import (
     is_punished,
     owed_after,
     part_of,
+    told_in_packets,
 )
 from policer.recording.stretch import LONGEST_S, HostTime, Stretch, shares, stretch_of
 from policer.store import DayRow
@@ -119,6 +120,7 @@ class HostTrack:
         if offered is None or delivered is None:
             router.deficit = 0.0
             return None
+        contract = contract and told_in_packets(contract, report)
         length, in_force = stretch.end - stretch.begin, router.due(contract, live.orders.get(vr))
         lacks = router.deficit if stretch.follows else 0.0
         owed = owed_after(lacks, in_force, length, offered, delivered)

@@ -9,6 +9,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from policer.contracts.contract import Contract
+from policer.contracts.in_force import Classes
 from policer.errors import Invalid, Problem
 from policer.history.retention import month_begin
 from policer.store import Change, ContractDays
@@ -45,13 +47,14 @@ class Line(msgspec.Struct, frozen=True):
     vr: str
     """Its router: the name on its host; of one that is followed, its UUID or fleet-wide name."""
     guarantee_pps: float
-    """As it was promised last in the month, packets/s."""
+    """As it was promised last in the month, packets/s; one in bits/s in packets of the size sold,
+    that of a class as it is now, and with hours the largest of them."""
     in_force_s: float
-    """Seconds in which there was a contract."""
+    """Seconds in which there was a contract, within its dates."""
     data_s: float
     """Seconds in which the router was seen."""
     no_data_s: float
-    """Seconds of the contract in which it was not."""
+    """Seconds of the contract in which it was not, those outside its hours included."""
     promised_packets: float
     """What the guarantee came to while the router was seen."""
     wanted_packets: float
@@ -89,25 +92,32 @@ def month_of(text: str, oldest: date, now: datetime) -> Month:
     return month
 
 
-def line_of(days: ContractDays, month: Month, until: datetime) -> Line | None:
+def promised_in(days: ContractDays) -> Iterator[Contract]:
+    """Yield every version of a contract."""
+    for change in days.changes:
+        if change.contract is not None:
+            yield _contract(change.contract)
+
+
+def line_of(days: ContractDays, month: Month, until: datetime, classes: Classes) -> Line | None:
     """Return a contract's line; None where it was not in force in that month.
 
     Args:
         days: how it was kept, and all that was promised.
         month: which one.
         until: what is later is not counted; no later than the month's end.
+        classes: terms of the classes that its versions name.
     """
-    kept = days.kept
+    kept, held = days.kept, list(_in_force(days.changes, until))
     in_force = sum(
-        max(0.0, (min(end, until) - max(begin, month.begin)).total_seconds())
-        for begin, end in _in_force(days.changes, until)
+        max(0.0, (one.end - max(one.begin, month.begin)).total_seconds()) for one in held
     )
     if not in_force and not kept.data_s:
         return None
     return Line(
         host=days.host or None,
         vr=days.vr,
-        guarantee_pps=_guarantee(days.changes, until),
+        guarantee_pps=_guarantee(held[-1].contract, classes) if held else 0.0,
         in_force_s=in_force,
         data_s=kept.data_s,
         no_data_s=max(0.0, in_force - kept.data_s),
@@ -146,22 +156,37 @@ def safe_cell(value: Any) -> str:
 _LAST: Final = 12 * 9999 + 11
 
 
-def _in_force(changes: list[Change], until: datetime) -> Iterator[tuple[datetime, datetime]]:
-    """Yield when there was a contract."""
+class _Held(NamedTuple):
+    """A version of a contract, and when it was in force."""
+
+    begin: datetime
+    end: datetime
+    contract: Contract
+
+
+def _in_force(changes: list[Change], until: datetime) -> Iterator[_Held]:
+    """Yield the versions that were in force before an instant, within their dates."""
     ends = [change.at for change in changes[1:]] + [until]
-    for change, end in zip(changes, ends, strict=False):
-        if change.contract is not None:
-            yield change.at, end
+    for change, over in zip(changes, ends, strict=False):
+        if change.contract is None:
+            continue
+        contract = _contract(change.contract)
+        begin = max(change.at, contract.valid_from or change.at)
+        end = min(over, until, contract.valid_until or over)
+        if begin < end:
+            yield _Held(begin, end, contract)
 
 
-def _guarantee(changes: list[Change], until: datetime) -> float:
-    """Return what was promised last before an instant."""
-    said = [one.contract for one in changes if one.contract is not None and one.at < until]
-    return msgspec.json.decode(said[-1], type=_Guarantee).guarantee_pps if said else 0.0
+def _guarantee(contract: Contract, classes: Classes) -> float:
+    """Return the most that a contract promises at any hour."""
+    own = contract.class_name
+    names = {window.class_name or own for window in contract.hours} or {own}
+    terms = (contract if name is None else classes.get(name) for name in names)
+    return max((one.reserve_pps for one in terms if one is not None), default=0.0)
 
 
-class _Guarantee(msgspec.Struct):
-    guarantee_pps: float = 0.0
+def _contract(text: str) -> Contract:
+    return msgspec.json.decode(text, type=Contract)
 
 
 def _midnight(day: date) -> datetime:

@@ -53,6 +53,10 @@ ENTERED_TWICE = (
     "it obeys leases of this epoch that were not sent to it: is its daemon entered twice, or was a "
     "lease given by hand?"
 )
+NEAR_S = 86_400
+"""The leader goes by itself above an epoch that is ahead of the clock by no more. Beyond, an
+operator decides: daemons refuse epochs years ahead of their own clocks, which may be behind, and
+one host must not use up that room."""
 LONGEST_WORDS = 500
 """Characters of a daemon's own text that an event keeps."""
 _NOTHING_KNOWN = HostState()
@@ -448,8 +452,8 @@ class HostLoop:
     def _doubt(self, refusal: Refusal) -> None:
         """Report once per epoch that the host obeys a higher one, and request one above that.
 
-        A host may claim any epoch. So requests are rare, and never for an epoch that no policer can
-        have. There is no request while another policer is active there: the two would outbid each
+        A host may claim any epoch. So requests are rare, and never for an epoch far ahead of the
+        clock. There is no request while another policer is active there: the two would outbid each
         other endlessly.
         """
         if refusal.code != "stale_epoch":
@@ -458,13 +462,17 @@ class HostLoop:
             self._overtaken = self._epoch
             self._note("overtaken", self._of_epochs())
         highest = self._live.telemetry.highest_epoch
-        if highest is None or not self._epoch <= highest <= highest_possible(self._shared.wall()):
+        if highest is None or highest < self._epoch or self._is_far(highest):
             return
         if self._others_work():
             return
         if not self._raises.wait(self._shared.clock(), "epoch"):
             self._note("epoch_raised", f"an epoch above {highest} is taken: {self._of_epochs()}")
             self._shared.overtaken(highest)
+
+    def _is_far(self, epoch: int) -> bool:
+        """Whether an epoch is too far ahead of the clock to go above it without an operator."""
+        return epoch > self._shared.wall() + NEAR_S
 
     def _others_work(self) -> bool:
         """Whether a lease of a higher epoch is running: only an active policer renews those."""
@@ -483,9 +491,12 @@ class HostLoop:
         if self._others_work():
             command = f"`policer epoch raise --above {highest}`"
             return f"{words}, of another policer at work: stop one of the two, or run {command}"
-        if highest <= highest_possible(self._shared.wall()):
+        if not self._is_far(highest):
             return words
-        return f"{words} and years ahead of the clock: run `xtc epoch reset` there"
+        if highest >= highest_possible(self._shared.wall()):
+            return f"{words} and years ahead of the clock: run `xtc epoch reset` there"
+        command = f"`policer epoch raise --above {highest}`"
+        return f"{words} and far ahead of the clock: run `xtc epoch reset` there, or {command}"
 
     def _note_rarely(self, kind: str, words: str, vr: str | None = None) -> None:
         """Note an event that the daemon could cause with every tick."""

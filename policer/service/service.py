@@ -82,6 +82,8 @@ class Service:
         self._loops: dict[str, tuple[HostLoop, asyncio.Task[None]]] = {}
         self._entered = Entered()
         """Operators' entries as read last."""
+        self._all_changed = False
+        """Whether terms of any host may have changed, and not all hosts have theirs yet."""
         self._ruled = 0
         """Epoch in which the punishments were inherited."""
         self._beat = clock()
@@ -201,12 +203,15 @@ class Service:
                     self.history_writer.end(name)
                     self._following.forget(name)
         homes = {router: home for router, home in homes.items() if home in hosts}
-        if self._following.take(entered.contracts, entered.classes, homes):
+        # The store may fail below; the next call must then know of it.
+        self._all_changed |= self._following.take(entered.contracts, entered.classes, homes)
+        if self._all_changed:
             changed = frozenset(hosts)
         new = sorted(changed & hosts.keys() - self._loops.keys())
         await self._begin_all([hosts[name] for name in new])
         for name in changed & hosts.keys():
             self._following.enter(name, hosts[name])
+        self._all_changed = False
 
     async def _begin_all(self, hosts: Sequence[Host]) -> None:
         """Start receiving hosts; a host with new addresses keeps its punished routers."""

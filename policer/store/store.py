@@ -1,6 +1,6 @@
 """Opens a database, and holds its tables together."""
 
-from datetime import timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -80,22 +80,32 @@ class Store:
         with self._database.read() as connection:
             self._schema.require_newest(connection)
 
-    def prune(self, keep_days: float, keep_audit_days: float) -> dict[str, int]:
+    def prune(
+        self, keep_days: float, keep_audit_days: float, reported: date = date.max
+    ) -> dict[str, int]:
         """Remove older events and dead letters, and older tokens, audit rows and revisions.
 
         Plans are removed after a day.
+
+        Args:
+            keep_days: of events and dead letters.
+            keep_audit_days: of tokens, audit rows and superseded revisions.
+            reported: the oldest day of which there are reports; revisions in force then are kept.
 
         Returns:
             How many rows of each.
         """
         now = self._clock()
+        audited = now - timedelta(days=keep_audit_days)
         return {
             "events": self.events.prune(keep_days),
             "dead_letters": self.letters.prune(now - timedelta(days=keep_days)),
-            "tokens": self.tokens.prune(now - timedelta(days=keep_audit_days)),
+            "tokens": self.tokens.prune(audited),
             "plans": self.plans.prune(),
-            "audit": self.audit.prune(now - timedelta(days=keep_audit_days)),
-            "revisions": self.contracts.prune(now - timedelta(days=keep_audit_days)),
+            "audit": self.audit.prune(audited),
+            "revisions": self.contracts.prune(
+                min(audited, datetime.combine(reported, time.min, UTC))
+            ),
         }
 
     def prune_history(self, oldest: Oldest) -> dict[str, int]:

@@ -18,6 +18,8 @@ from policer.store import PunishmentRow, Store
 from xtc.wire import Activate, Limit, Refusal, Report, Telemetry
 
 CAPACITY = 100e3
+WALL = 1_790_000_000
+"""The time of day, seconds since 1970."""
 Message = Activate | Limit
 
 
@@ -79,7 +81,7 @@ class HostRig:
             ruled=lambda: self.ruled,
             heard=lambda *_: None,
             overtaken=self.raised.append,
-            wall=lambda: 1.79e9,
+            wall=lambda: float(WALL),
             ttl_s=15.0,
         )
         host = Host("h0", "ipc:///nowhere/a", "ipc:///nowhere/b", CAPACITY)

@@ -11,6 +11,7 @@ from litestar import get
 from litestar.concurrency import sync_to_thread
 from litestar.params import QueryParameter
 
+from policer.errors import Invalid, Problem
 from policer.history.point import Point
 from policer.reports.history import ENOUGH, MOST_POINTS, plan, read
 from policer.rest.access.context import GivenDesk
@@ -18,6 +19,7 @@ from policer.rest.access.gate import FILTERED
 from policer.rest.handlers.hosts import found
 from policer.rest.http.names import HostPath, VrPath
 from policer.rest.http.times import From, To, between
+from policer.store.database.within import Time
 
 _READS: Final = ThreadPoolExecutor(1, "history")
 """A thread for history alone: unpacking a month takes a tenth of a second of CPU."""
@@ -81,10 +83,8 @@ async def read_history(
 ) -> HistoryAnswer:
     """Read a router's history: the last hour, the last 720 steps, or the requested time."""
     await sync_to_thread(found, context, host)
-    now, given = context.settings.wall(), between(begin, end)
-    until = now if given.end is None else given.end.timestamp()
-    length = DEFAULT_S if step is None else float(ENOUGH * step)
-    since = until - length if given.begin is None else given.begin.timestamp()
+    now = context.settings.wall()
+    since, until = _within(between(begin, end), step, now)
     wanted = plan(since, until, step, now, context.settings.retention())
     reading = partial(read, context.store.history, host, vr, wanted)
     points = await asyncio.get_running_loop().run_in_executor(_READS, reading)
@@ -92,6 +92,20 @@ async def read_history(
     return HistoryAnswer(
         host, vr, _instant(wanted.begin), _instant(wanted.end), wanted.step_s, shown
     )
+
+
+def _within(given: Time, step: int | None, now: float) -> tuple[float, float]:
+    """Return begin and end of the requested time, in seconds since 1970; it begins no earlier.
+
+    Raises:
+        Invalid: it ends before 1970.
+    """
+    until = now if given.end is None else given.end.timestamp()
+    if until <= 0:
+        raise Invalid([Problem("to", "nothing was recorded then", "give a later instant")])
+    length = DEFAULT_S if step is None else float(ENOUGH * step)
+    since = until - length if given.begin is None else given.begin.timestamp()
+    return max(0.0, since), until
 
 
 def _shown(at: int, point: Point) -> HistoryPoint:

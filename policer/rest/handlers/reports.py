@@ -10,7 +10,7 @@ from litestar.openapi.spec import Example
 from litestar.params import PathParameter, QueryParameter
 
 from policer.contracts.promised import ANYWHERE
-from policer.reports.sla import Line, Month, csv_of, line_of, month_of
+from policer.reports.sla import Line, Month, csv_of, line_of, month_of, promised_in
 from policer.rest.access.context import Context, GivenDesk, GivenGate
 from policer.rest.access.gate import FILTERED
 from policer.rest.handlers.contracts import ContractKey
@@ -108,8 +108,11 @@ class _Source(NamedTuple):
     def some(self, after: ContractKey | None) -> tuple[list[Line], ContractKey | None]:
         """Return the lines of some contracts, and the last contract if there may be more."""
         days = self.month.first, self.month.following
-        rows = self.context.store.sla.page(days, after, AT_ONCE, self.host)
-        lines = [line for row in rows if (line := line_of(row, self.month, self.until)) is not None]
+        store = self.context.store
+        rows = store.sla.page(days, after, AT_ONCE, self.host)
+        classes = store.classes.named_by(one for row in rows for one in promised_in(row))
+        made = (line_of(row, self.month, self.until, classes) for row in rows)
+        lines = [line for line in made if line is not None]
         return lines, (rows[-1].host, rows[-1].vr) if len(rows) == AT_ONCE else None
 
 

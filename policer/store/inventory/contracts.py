@@ -248,7 +248,9 @@ class Contracts:
         ]
 
     def prune(self, before: datetime) -> int:
-        """Remove revisions that were replaced, or removed with their contract, before an instant.
+        """Remove revisions that were superseded before an instant, and contracts removed before it.
+
+        What was in force at that instant or later is kept, however old it is: reports need it.
 
         Returns:
             Number of removed versions; the current one is always kept.
@@ -262,9 +264,8 @@ class Contracts:
         contracts, revisions = tables.contracts, tables.revisions
         same = (contracts.c.host == revisions.c.host) & (contracts.c.vr == revisions.c.vr)
         gone = contracts.c.contract.is_(None) & (contracts.c.changed_at < before)
-        overtaken = (revisions.c.at < before) & (revisions.c.version < contracts.c.version)
         keys = (revisions.c.host, revisions.c.vr, revisions.c.version)
-        old = select(*keys).join(contracts, same).where(gone | overtaken).limit(AT_ONCE)
+        old = select(*keys).join(contracts, same).where(gone | _overtaken(before)).limit(AT_ONCE)
         with self._database.write() as connection:
             found = connection.execute(old).all()
             for host, vr, version in found:
@@ -372,6 +373,14 @@ def _row(connection: Connection, key: _Key) -> Row[Any] | None:
     table = tables.contracts
     query = select(table).where(table.c.host == key.host, table.c.vr == key.vr)
     return connection.execute(query).one_or_none()
+
+
+def _overtaken(before: datetime) -> Any:
+    """Select revisions that a later one of the same contract superseded before an instant."""
+    older, later = tables.revisions.c, tables.revisions.alias().c
+    same = (later.host == older.host) & (later.vr == older.vr)
+    query = select(later.version).where(same, later.version > older.version)
+    return query.where(later.at < before).exists()
 
 
 def _problems_of(key: _Key) -> Iterator[Problem]:

@@ -602,6 +602,27 @@ async def test_a_class_that_changes_changes_all_its_contracts(
     assert {vr: one.guarantee_pps for vr, one in held.items()} == {"r": 2e3, "s": 2e3}
 
 
+async def test_a_class_that_changes_while_the_store_fails_changes_its_contracts_after_it(
+    store: Store, policer: Policer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away() -> None:
+        raise StoreError("away")
+
+    store.classes.put("silver", promise(1e3), None, "test")
+    store.contracts.put("h0", "r", Contract(class_name="silver"), None, "test")
+    await policer.look()
+    store.classes.put("silver", promise(2e3), 1, "test")
+    store.hosts.add(host("h3"), "test")
+    with monkeypatch.context() as failing:
+        failing.setattr(store.punishments, "all", away)
+        await policer.look()
+    assert policer.service.store_problem == "away"
+    await policer.look()
+    assert policer.service.store_problem == ""
+    assert policer.contracts("h0")["r"].guarantee_pps == 2e3
+    assert "h3" in policer.fleet.hosts
+
+
 def test_what_is_shown_of_a_host_says_whether_it_promises_too_much() -> None:
     two = {"a": promise(60e3), "b": promise(60e3)}
     assert HostLive(host(), two).overpromised

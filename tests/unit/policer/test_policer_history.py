@@ -15,6 +15,8 @@ from policer.history.point import Point, added
 from policer.recording.recorder import Recorder
 
 GUARANTEE = Contract(guarantee_pps=1000.0)
+IN_BITS = Contract(guarantee_bps=8e6, packet_bytes=1000)
+"""1000 packets/s as sold."""
 
 
 @pytest.fixture
@@ -122,6 +124,34 @@ def test_a_contracts_own_burst_counts(recorder: Recorder) -> None:
     host.hear(report("r1", 1500.0, 940.0))
     (day,) = recorder.cut(math.inf).days
     assert (day.breach_s, day.missing) == (1.0, 10.0)
+
+
+def test_a_guarantee_in_bits_is_judged_by_the_packets_that_were_sold(recorder: Recorder) -> None:
+    host = ToldHost(recorder.heard, {"r1": IN_BITS})
+    for _ in range(3):  # each lacks 600; the burst is 200
+        host.hear(report("r1", 1500.0, 400.0, throughput_bps=400 * 8000.0))
+    cut = recorder.cut(math.inf)
+    assert [point.guaranteed for point in points([cut], "r1").values()] == [1000.0] * 3
+    (day,) = cut.days
+    assert (day.promised, day.missing, day.breach_s) == (3000.0, 1600.0, 3.0)
+
+
+def test_larger_packets_keep_a_guarantee_in_bits_by_fewer_of_them(recorder: Recorder) -> None:
+    host = ToldHost(recorder.heard, {"r1": IN_BITS})
+    for _ in range(5):
+        host.hear(report("r1", 900.0, 500.0, throughput_bps=500 * 16_000.0))
+    (day,) = recorder.cut(math.inf).days
+    assert (day.promised, day.breach_s) == (2500.0, 0.0)
+
+
+@pytest.mark.parametrize("seen", [{}, {"throughput_bps": 400 * 4000.0}], ids=["unknown", "smaller"])
+def test_packets_that_are_not_larger_are_owed_as_they_were_sold(
+    recorder: Recorder, seen: dict[str, float]
+) -> None:
+    host = ToldHost(recorder.heard, {"r1": IN_BITS})
+    host.hear(report("r1", 1500.0, 400.0, **seen))
+    (day,) = recorder.cut(math.inf).days
+    assert (day.promised, day.missing) == (1000.0, 400.0)
 
 
 def test_a_punishment_lowers_the_guarantee_in_force_and_is_counted_once(

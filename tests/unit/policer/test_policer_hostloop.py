@@ -8,7 +8,7 @@ from itertools import count
 
 import msgspec
 import pytest
-from hostloop_rig import CAPACITY, HostRig, Message
+from hostloop_rig import CAPACITY, WALL, HostRig, Message
 from policer_plant import held_report, report_of
 
 from policer.contracts.contract import Contract
@@ -22,7 +22,7 @@ from policer.service import host_loop as hostloop
 from policer.service.event_limit import MANY, SOME_PER_S
 from policer.service.host_loop import ENTERED_TWICE, LONGEST_WORDS, TWICE_S
 from policer.store import PunishmentRow
-from xtc.wire import Activate, Limit, Refusal, Report
+from xtc.wire import Activate, Limit, Refusal, Report, highest_possible
 
 pytestmark = pytest.mark.anyio
 
@@ -272,6 +272,33 @@ async def test_no_leader_follows_a_host_to_an_epoch_that_no_policer_can_have() -
     assert rig.raised == []
     (words,) = [event.words for event in rig.writer._events if event.kind == "overtaken"]
     assert "`xtc epoch reset`" in words
+
+
+@pytest.mark.parametrize(
+    ("epoch", "command"),
+    [
+        (WALL + 2 * 86_400, "`policer epoch raise --above "),
+        (highest_possible(WALL) - 1, "`policer epoch raise --above "),
+        (highest_possible(WALL), "`xtc epoch reset`"),  # daemons refuse any above it
+    ],
+)
+async def test_one_host_does_not_take_all_of_them_far_ahead_of_the_clock(
+    epoch: int, command: str
+) -> None:
+    """Daemons whose clocks are a little behind would refuse every lease of such an epoch."""
+    rig = HostRig({"gold": GOLD, "silver": SILVER})
+    overtaken(rig, epoch)
+    await flood(rig)
+    assert rig.raised == []
+    (words,) = [event.words for event in rig.writer._events if event.kind == "overtaken"]
+    assert command in words
+
+
+async def test_a_leader_goes_above_an_epoch_a_little_ahead_of_its_clock() -> None:
+    rig = HostRig({"gold": GOLD, "silver": SILVER})
+    overtaken(rig, WALL + 60)
+    await flood(rig)
+    assert rig.raised == [WALL + 60]
 
 
 @pytest.mark.parametrize("turns", range(6))

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from history_filled import NOW, day, told
 from hypothesis import given
@@ -14,7 +15,8 @@ from hypothesis import strategies as st
 from rest_rig import PROMISE, Rig
 
 from policer.contracts.contract import Contract
-from policer.reports.sla import Line, csv_of, line_of, month_of, safe_cell
+from policer.contracts.schedule import Hours
+from policer.reports.sla import Line, Month, csv_of, line_of, month_of, safe_cell
 from policer.store import Change, ContractDays, Kept
 
 HOUR = 3600.0
@@ -115,6 +117,12 @@ def test_format_says_it_louder_than_accept(rig: Rig) -> None:
     assert answer.headers["content-type"] == "application/json"
 
 
+def test_the_terms_of_a_class_are_read_from_the_store(rig: Rig) -> None:
+    rig.store.classes.put("silver", Contract(5.0), None, "test")
+    rig.store.contracts.put("gold", "r2", Contract(class_name="silver"), None, "test")
+    assert [line["guarantee_pps"] for line in lines(rig)] == [20e3, 5.0]
+
+
 def test_csv_has_no_pages(rig: Rig) -> None:
     answer = rig.client().get("/v1/reports/2026-11", params={"format": "csv", "limit": 3})
     assert answer.status_code == 422
@@ -162,7 +170,16 @@ def of(*changes: tuple[datetime, float | None], now: datetime = END, **kept: flo
         for when, rate in changes
     ]
     days = ContractDays("gold", "r1", Kept(**kept), texts)  # type: ignore[arg-type]
-    return line_of(days, MONTH, min(now, MONTH.end))
+    return line_of(days, MONTH, min(now, MONTH.end), {})
+
+
+def of_terms(classes: dict[str, Contract], *terms: Contract, month: Month = MONTH) -> Any:
+    """Return the line of a contract that had these terms, others each day from 3 November on."""
+    texts = [
+        Change(at(3 + number), msgspec.json.encode(one).decode())
+        for number, one in enumerate(terms)
+    ]
+    return line_of(ContractDays("gold", "r1", Kept(), texts), month, month.end, classes)
 
 
 def test_a_contract_counts_from_when_it_was_made_to_when_it_was_removed() -> None:
@@ -175,6 +192,48 @@ def test_a_contract_of_long_ago_counts_from_the_months_beginning() -> None:
     line = of((datetime(2025, 1, 1, tzinfo=UTC), 5.0), now=datetime(2027, 1, 1, tzinfo=UTC))
     assert line.in_force_s == 30 * 86400
     assert line.no_data_s == line.in_force_s
+
+
+def test_a_guarantee_in_bits_is_told_in_packets_of_the_size_sold() -> None:
+    line = of_terms({}, Contract(guarantee_bps=8e6, packet_bytes=1000))
+    assert line.guarantee_pps == 1000.0
+
+
+def test_a_contract_of_a_class_is_told_with_its_terms() -> None:
+    classes = {"gold": Contract(5.0), "night": Contract(7.0)}
+    assert of_terms(classes, Contract(class_name="gold")).guarantee_pps == 5.0
+    assert of_terms({}, Contract(class_name="gold")).guarantee_pps == 0.0
+
+
+def test_of_hours_the_largest_guarantee_is_told() -> None:
+    classes = {"gold": Contract(5.0), "night": Contract(7.0)}
+    night, by_day = Hours("20:00", "06:00", class_name="night"), Hours("06:00", "20:00")
+    for contract, largest in (
+        (Contract(class_name="gold", hours=(night, by_day)), 7.0),
+        (Contract(3.0, hours=(by_day,)), 3.0),
+        (Contract(9.0, hours=(by_day, night)), 9.0),
+    ):
+        assert of_terms(classes, contract).guarantee_pps == largest
+
+
+def test_a_contract_counts_within_its_dates() -> None:
+    line = of_terms({}, Contract(5.0, valid_from=at(5), valid_until=at(10)))
+    assert (line.in_force_s, line.guarantee_pps) == (5 * 86400, 5.0)
+    assert of_terms({}, Contract(5.0, valid_until=at(10))).in_force_s == 7 * 86400
+    assert of_terms({}, Contract(5.0, valid_from=at(1))).in_force_s == 28 * 86400
+
+
+def test_a_contract_that_ended_has_no_line_in_later_months() -> None:
+    new_year = datetime(2027, 1, 1, tzinfo=UTC)
+    december = month_of("2026-12", datetime(2020, 1, 1, tzinfo=UTC).date(), new_year)
+    assert of_terms({}, Contract(5.0), month=december).in_force_s == 31 * 86400
+    assert of_terms({}, Contract(5.0, valid_until=at(10)), month=december) is None
+
+
+def test_a_version_that_has_not_begun_changes_no_guarantee() -> None:
+    later = datetime(2026, 12, 5, tzinfo=UTC)
+    line = of_terms({}, Contract(5.0), Contract(8.0, valid_from=later))
+    assert (line.guarantee_pps, line.in_force_s) == (5.0, 86400)
 
 
 def test_what_was_changed_after_the_month_is_not_told_of_it() -> None:

@@ -70,7 +70,7 @@ def lines_of(policer: Policer) -> dict[tuple[str | None, str], Line]:
     """Return the report of the month, after all that was seen is written."""
     policer.service.history_writer.close()
     rows = policer.store.sla.page((JUNE.first, JUNE.following), None, 99)
-    lines = [line_of(row, JUNE, policer.today) for row in rows]
+    lines = [line_of(row, JUNE, policer.today, {}) for row in rows]
     return {(line.host, line.vr): line for line in lines if line is not None}
 
 

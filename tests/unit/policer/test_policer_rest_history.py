@@ -93,6 +93,9 @@ def test_what_two_leaders_saw_of_one_time_is_added(rig: Rig) -> None:
         ({"from": "2026-11-23T12:00:00"}, "from", "+01:00"),
         ({"from": "2026-11-23T12:00:00 01:00"}, "from", "%2B01:00"),
         ({"to": "0001-01-01T00:00:00+10:00"}, "to", "2026-11-23T12:00:00Z"),
+        ({"to": "0001-01-01T00:30:00Z"}, "to", "later"),
+        ({"to": "1970-01-01T00:00:00Z"}, "to", "later"),
+        ({"from": "0001-01-01T00:00:00Z", "to": "0001-01-01T00:30:00Z"}, "to", "later"),
         ({"from": "2026-11-23T13:00:00Z", "to": "2026-11-23T12:00:00Z"}, "to", "after"),
         ({"step": "90"}, "step", "give 60"),
         ({"step": "1", "from": "2026-11-23T11:30:00Z"}, "step", "5 or more"),
@@ -107,6 +110,12 @@ def test_a_time_that_cannot_be_is_refused_in_words(
     (error,) = answer.json()["errors"]
     assert error["field"] == field
     assert fix in error["fix"]
+
+
+def test_history_begins_in_1970(rig: Rig) -> None:
+    found = asked(rig, **{"from": "0001-01-01T00:00:00Z", "to": "1970-01-01T00:30:00Z"})
+    assert (found["begin"], found["points"]) == ("1970-01-01T00:00:00Z", [])
+    assert asked(rig, to="1970-01-01T00:30:00Z")["begin"] == "1970-01-01T00:00:00Z"
 
 
 def test_no_answer_has_more_points_than_it_may(rig: Rig) -> None:

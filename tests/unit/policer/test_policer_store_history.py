@@ -1,13 +1,15 @@
 """History and days of contracts in the store, on both databases."""
 
-from datetime import date
+from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 from store_values import host, promise
 
 from policer.contracts.promised import ANYWHERE
+from policer.contracts.tenant import Tenant
 from policer.history.retention import Oldest, Retention
+from policer.reports.sla import line_of, month_of
 from policer.store import ChunkRow, DayRow, Kept, Store
 from policer.store.database import pruning
 
@@ -110,6 +112,48 @@ def test_old_history_is_pruned(store: Store, epoch: int, monkeypatch: pytest.Mon
     removed = store.prune_history(Oldest(50.0, 3600.0, NOVEMBER[0]))
     assert list(removed.values()) == [5, 1, 1]
     assert [row.at for row in store.history.chunks("gold", 1, 0, 99, 9)] == [50, 60, 70, 80, 90]
+
+
+def test_what_was_in_force_for_years_is_reported_after_it_is_pruned(
+    backend: "Backend", store: Store
+) -> None:
+    store.hosts.add(host(), "ann")
+    store.contracts.put("gold", "r1", promise(1e3), None, "ann")
+    store.contracts.put("gold", "r1", promise(2e3), 1, "ann")
+    backend.clock.forward(days=800)  # 2028-05-09
+    store.contracts.put("gold", "r1", promise(3e3), 2, "ann")
+    assert store.prune(90, 730)["revisions"] == 1
+    april = month_of("2028-04", date(2028, 1, 1), backend.clock())
+    (days,) = store.sla.page((april.first, april.following), None, 9)
+    line = line_of(days, april, april.end, {})
+    assert line is not None
+    assert (line.in_force_s, line.guarantee_pps) == (30 * 86400, 2e3)
+
+
+def test_the_last_tenant_of_a_removed_contract_is_known_as_long_as_its_removal(
+    backend: "Backend", store: Store
+) -> None:
+    store.hosts.add(host(), "ann")
+    store.tenants.put("acme", Tenant(), None, "ann")
+    store.contracts.put("gold", "r1", promise(1e3, tenant="acme"), None, "ann")
+    backend.clock.forward(days=800)
+    store.contracts.remove("gold", "r1", 1, "ann")
+    assert store.prune(90, 730)["revisions"] == 0
+    assert store.contracts.owner("gold", "r1") == "acme"
+    backend.clock.forward(days=731)
+    assert store.prune(90, 730)["revisions"] == 2
+
+
+def test_revisions_are_kept_as_long_as_there_are_reports_of_their_days(
+    backend: "Backend", store: Store
+) -> None:
+    store.hosts.add(host(), "ann")
+    store.contracts.put("gold", "r1", promise(1e3), None, "ann")
+    backend.clock.forward(days=100)
+    changed = store.contracts.put("gold", "r1", promise(2e3), 1, "ann").version.changed_at
+    backend.clock.forward(days=100)
+    assert store.prune(90, 30, changed.date())["revisions"] == 0
+    assert store.prune(90, 30, changed.date() + timedelta(days=1))["revisions"] == 1
 
 
 def test_what_is_kept_goes_by_the_settings() -> None:
