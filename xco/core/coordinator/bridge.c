@@ -67,6 +67,20 @@ static bool read_entry(const struct nlmsghdr *header, uint32_t *master, struct x
     return *master != 0 && (place->address[0] & 1) == 0;
 }
 
+// An address is behind this host. `seen` has no more than the map: addresses that a VM makes up
+// must not fill it, or those after them would be taken for gone.
+static void enter(struct xco_coordinator *c, const struct xco_place *place) {
+    xco_map_here(c, place, true);
+    if (xco_place_log_find(&c->map.here, place) != XCO_NOWHERE) {
+        xco_place_log_set(&c->bridge.seen, place, c->core.config.host);
+    }
+}
+
+static void leave(struct xco_coordinator *c, const struct xco_place *place) {
+    xco_map_here(c, place, false);
+    xco_place_log_set(&c->bridge.seen, place, XCO_NOWHERE);
+}
+
 static void take_entry(struct xco_coordinator *c, const struct nlmsghdr *header) {
     struct xco_bridge *bridge = &c->bridge;
     const struct ndmsg *entry = NLMSG_DATA(header);
@@ -88,10 +102,9 @@ static void take_entry(struct xco_coordinator *c, const struct nlmsghdr *header)
     const bool here = (header->nlmsg_type == RTM_NEWNEIGH && (!uplink || permanent)) ||
                       xco_stations_have(c, &place);
     if (here) {
-        xco_place_log_set(&bridge->seen, &place, c->core.config.host);
-    }
-    if (here || xco_place_log_find(&c->map.here, &place) != XCO_NOWHERE) {
-        xco_map_here(c, &place, here);
+        enter(c, &place);
+    } else if (xco_place_log_find(&c->map.here, &place) != XCO_NOWHERE) {
+        leave(c, &place);
     }
 }
 
@@ -101,12 +114,19 @@ static void forget(void *context, const struct xco_place *place) {
     }
 }
 
+// The whole table has been read. If it must be read again, this reading does not say what is gone.
+static void end(struct xco_coordinator *c) {
+    c->bridge.asked = false;
+    if (!c->bridge.again) {
+        xco_place_log_missing(&c->map.here, &c->bridge.seen, forget, c);
+    }
+}
+
 static void take_all(struct xco_coordinator *c, const void *told, unsigned length) {
     for (const struct nlmsghdr *header = told; NLMSG_OK(header, length);
          header = NLMSG_NEXT(header, length)) {
         if (header->nlmsg_type == NLMSG_DONE && c->bridge.asked) {
-            c->bridge.asked = false;
-            xco_place_log_missing(&c->map.here, &c->bridge.seen, forget, c);
+            end(c);
         } else if (header->nlmsg_type == NLMSG_ERROR) {
             c->bridge.asked = false;
         } else if (header->nlmsg_type == RTM_NEWNEIGH || header->nlmsg_type == RTM_DELNEIGH) {
