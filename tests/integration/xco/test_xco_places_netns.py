@@ -1,6 +1,7 @@
 """VMs that come, move and go, found by bridges: a real controller, coordinators, namespaces."""
 
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -33,6 +34,8 @@ GAP_S, LEARNT_S = 0.2, 0.1
 """Of a VM that moves: the longest silence, and until all hosts know where it is."""
 READ_S = 3.0
 """Within it a bridge's whole table is read again, and what that withdraws is told to all."""
+UNSHAPED = 5
+"""The mode of a coordinator without queues."""
 
 
 @pytest.fixture
@@ -264,6 +267,20 @@ def test_a_vm_that_makes_addresses_up_evicts_no_neighbour(hosts: Site) -> None:
     flood(hosts, seconds=0, pause_s=0)  # the kernel has no room to tell all of it
     eventually(lambda: hosts.counter("h1", "places_beyond") > 0)
     assert stays(hosts, LATE_MAC, "h1")
+
+
+def test_a_host_without_queues_still_says_what_is_behind_it(hosts: Site) -> None:
+    """It withdrew all of it at the next change of its bridge's table."""
+    hosts.announce("vm", "h1")
+    eventually(lambda: known_at(hosts, VM_MAC, "h1"))
+    exchange = "qdisc del dev e0 root\nqdisc add dev e0 root bfifo"
+    command = ["tc", "-n", hosts.named("h1"), "-batch", "-"]
+    subprocess.run(command, input=exchange, text=True, check=True)
+    eventually(lambda: hosts.counter("h1", "mode") == UNSHAPED)
+    hosts.vm("late", LATE_MAC, "10.78.0.105", "h1")
+    hosts.announce("late", "h1")
+    eventually(lambda: known_at(hosts, LATE_MAC, "h1"))
+    assert stays(hosts, VM_MAC, "h1")
 
 
 def known_at(hosts: Site, mac: str, host: str) -> bool:

@@ -153,7 +153,8 @@ static unsigned take_piece(struct xco_coordinator *c) {
 
 void xco_bridge_work(struct xco_coordinator *c, int64_t now_ns) {
     struct xco_bridge *bridge = &c->bridge;
-    const int uplink = c->present ? (int)c->gate.tree.interface : 0;
+    // without queues the VMs are where they were
+    const int uplink = c->present ? (int)c->gate.tree.interface : bridge->uplink;
     if (uplink != bridge->uplink) {
         bridge->uplink = uplink;
         bridge->index = 0;

@@ -106,7 +106,7 @@ struct xco_map_state {
 // The bridge that the gated interface is a port of.
 struct xco_bridge {
     int socket;     // receives changes of the forwarding table
-    int uplink;     // the gated interface; 0: none
+    int uplink;     // the gated interface, or the last one; 0: none yet
     uint32_t index; // 0: there is no bridge
     bool asked;     // the whole table is being read
     bool again;     // it must be read
