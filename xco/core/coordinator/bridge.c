@@ -50,13 +50,17 @@ static void ask(struct xco_bridge *bridge) {
     bridge->asked = !bridge->again;
 }
 
+// Returns a part of an entry of the table, or NULL.
+static const struct rtattr *part_of(const struct nlmsghdr *header, uint16_t kind) {
+    const size_t head = NLMSG_SPACE(sizeof(struct ndmsg));
+    const size_t length = header->nlmsg_len > head ? header->nlmsg_len - head : 0;
+    return xco_attribute((const char *)header + head, length, kind);
+}
+
 // Reads an entry of the table: the bridge, and the address; false: not a station's.
 static bool read_entry(const struct nlmsghdr *header, uint32_t *master, struct xco_place *place) {
-    const size_t head = NLMSG_SPACE(sizeof(struct ndmsg));
-    const void *parts = (const char *)header + head;
-    const size_t length = header->nlmsg_len > head ? header->nlmsg_len - head : 0;
-    const struct rtattr *bridge = xco_attribute(parts, length, NDA_MASTER);
-    const struct rtattr *address = xco_attribute(parts, length, NDA_LLADDR);
+    const struct rtattr *bridge = part_of(header, NDA_MASTER);
+    const struct rtattr *address = part_of(header, NDA_LLADDR);
     if (bridge == NULL || RTA_PAYLOAD(bridge) < sizeof *master || address == NULL ||
         RTA_PAYLOAD(address) != ETH_ALEN) {
         return false;
@@ -76,7 +80,16 @@ static void enter(struct xco_coordinator *c, const struct xco_place *place) {
     }
 }
 
-static void leave(struct xco_coordinator *c, const struct xco_place *place) {
+// An entry of an address is gone, or on the uplink. One that is gone may have others, in other
+// VLANs, as only the whole table says.
+static void leave(struct xco_coordinator *c, const struct nlmsghdr *header,
+                  const struct xco_place *place) {
+    if (header->nlmsg_type == RTM_DELNEIGH) {
+        c->bridge.again = true;
+        if (part_of(header, NDA_VLAN) != NULL) {
+            return; // if there is none, the reading withdraws it
+        }
+    }
     xco_map_here(c, place, false);
     xco_place_log_set(&c->bridge.seen, place, XCO_NOWHERE);
 }
@@ -104,7 +117,7 @@ static void take_entry(struct xco_coordinator *c, const struct nlmsghdr *header)
     if (here) {
         enter(c, &place);
     } else if (xco_place_log_find(&c->map.here, &place) != XCO_NOWHERE) {
-        leave(c, &place);
+        leave(c, header, &place);
     }
 }
 
