@@ -4,6 +4,8 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 
+import structlog
+
 from xco.errors import TopologyError
 from xco.topology.discovery import Run, run
 from xco.topology.graph import Topology
@@ -15,6 +17,7 @@ AGENTS_EVERY_S = 5.0
 """The same for switches read by SNMP: their processors are slow."""
 
 News = Topology | TopologyError
+_log = structlog.get_logger("xco.topology")
 
 
 class Follower:
@@ -26,6 +29,7 @@ class Follower:
         Raises:
             TopologyError: the topology is wrong.
         """
+        self._path = path
         self._watch = TopologyWatch(path, run)
         self.topology = self._watch.topology
         self._every_s = every_s
@@ -56,13 +60,24 @@ class Follower:
         try:
             found = self._watch.look()
         except TopologyError as error:
-            if str(error) != self._problem:
-                self._news.put(error)
-            self._problem = str(error)
+            self._refuse(error)
+            return
+        except Exception as error:  # noqa: BLE001  the thread's firewall: the next look may work
+            problem = f"unexpected error: {error!r}"
+            if self._refuse(TopologyError(str(self._path), "", problem, "report it with the log")):
+                _log.exception("unexpected_error", where="topology")
             return
         if found is not None or self._problem:
             self._news.put(self._watch.topology)
         self._problem = ""
+
+    def _refuse(self, error: TopologyError) -> bool:
+        """Store an error for `news`, once while it lasts; return whether it is new."""
+        is_new = str(error) != self._problem
+        if is_new:
+            self._news.put(error)
+        self._problem = str(error)
+        return is_new
 
     def _follow(self) -> None:
         while not self._stopped.wait(self._rest_s()):

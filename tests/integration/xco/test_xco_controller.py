@@ -283,6 +283,28 @@ def test_a_bad_topology_changes_nothing_and_a_good_one_is_taken(
     assert host.next_directive().header.sequence > sequence, "what was sent before stays older"
 
 
+def test_what_a_host_sent_before_a_reload_stays_older(start_loop: StartLoop) -> None:
+    """A recorded HELLO of the same epoch joined the host again."""
+    loop = start_loop(STAR)
+    host = loop.host(0)
+    host.join()
+    recorded = host.send(host.hello(now_ns()))
+    while len(host.welcomes) < 2:
+        host.receive()
+    for _ in range(3):
+        host.send(host.report(now_ns()))
+    eventually(lambda: loop.counter("received_reports") == 3)
+    reload_by(loop, "command", None)
+    eventually(lambda: loop.counter("reloads") == 1)
+    late, welcomes = loop.counter("dropped_late"), loop.counter("welcomes_sent")
+    host.send(recorded)
+    eventually(lambda: loop.counter("dropped_late") == late + 1)
+    assert loop.fresh_counter("hosts_joined") == 0
+    assert loop.counter("welcomes_sent") == welcomes
+    assert host.join().status is Status.JOINED
+    eventually(lambda: loop.counter("hosts_joined") == 1)
+
+
 def reload_by(loop: RunningLoop, by: str, problem: str | None) -> None:
     socket_path = loop.folder / "controller.command"
     if by == "signal":

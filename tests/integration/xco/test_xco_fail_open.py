@@ -369,6 +369,23 @@ def test_queues_that_somebody_removed_are_made_anew(bench: Rig) -> None:
     assert gated(bench)
 
 
+def test_a_host_that_wanted_a_gate_while_the_root_was_gone_gets_one_later(bench: Rig) -> None:
+    """Its notice was lost with the queues, and no other followed until a restart."""
+    stand_in = bench.stand_in()
+    running = bench.start(bench.config(classifier="bpf", hang="20s"))
+    stand_in.wait_for(lambda: stand_in.reports)
+    stand_in.keep_through(4, Mode.OPEN)
+    loop = running.loop()
+    os.kill(loop, signal.SIGSTOP)
+    subprocess.run(["tc", "-n", bench.near, "qdisc", "del", "dev", "e0", "root"], check=True)
+    assert bench.send(count=100).wait(PATIENCE_S) == 0
+    os.kill(loop, signal.SIGCONT)
+    stand_in.keep_until(lambda: running.statistics().values["remakes"] == 1, Mode.OPEN)
+    assert running.statistics().values["flows_made"] == 0
+    bench.send(rate=PACKETS_PER_S)
+    stand_in.keep_until(lambda: running.statistics().values["flows"] == 1, Mode.OPEN)
+
+
 def test_a_foreign_root_in_the_middle_is_left_alone(bench: Rig) -> None:
     stand_in, running, capture = held(bench)
     for change in (["del", "dev", "e0", "root"], ["add", "dev", "e0", "root", "bfifo"]):

@@ -1,6 +1,7 @@
 """VMs that come, move and go, found by bridges: a real controller, coordinators, namespaces."""
 
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -25,12 +26,17 @@ pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
 
 VM, OTHER = "10.78.0.101", "10.78.0.102"
 VM_MAC, OTHER_MAC = "02:aa:00:00:00:01", "02:aa:00:00:00:02"
-GONE_MAC = "02:aa:00:00:00:04"
+GONE_MAC, LATE_MAC = "02:aa:00:00:00:04", "02:aa:00:00:00:05"
 OTHERS_OF_H3 = ("10.78.0.1", "10.78.0.2", AT_CONTROLLER)
 PACKETS_PER_S = 500
 SO_TIMESTAMPNS = 35
 GAP_S, LEARNT_S = 0.2, 0.1
 """Of a VM that moves: the longest silence, and until all hosts know where it is."""
+READ_S = 3.0
+"""Within it a bridge's whole table is read again, and what that withdraws is told to all."""
+VLANS = (10, 20)
+UNSHAPED = 5
+"""The mode of a coordinator without queues."""
 
 
 @pytest.fixture
@@ -245,7 +251,7 @@ def test_a_vm_that_makes_addresses_up_takes_no_core_and_no_place_of_others(hosts
     hosts.announce("vm", "h1")
     eventually(lambda: hosts.counter("h3", "places_there") > 0)
     before, began = hosts.cpu_seconds("h1"), time.monotonic()
-    flood(hosts, seconds=1.5)
+    flood(hosts, seconds=1.5, pause_s=0.00005)  # the flood itself is not what is measured
     used = hosts.cpu_seconds("h1") - before
     assert used < 0.5 * (time.monotonic() - began)
     eventually(lambda: hosts.counter("h1", "places_beyond") > 0)
@@ -254,8 +260,65 @@ def test_a_vm_that_makes_addresses_up_takes_no_core_and_no_place_of_others(hosts
     assert hosts.counter("ctl", "hosts_joined") == len(HOSTS)
 
 
-def flood(hosts: Site, seconds: float) -> None:
-    """Send frames from the VM at h1, each with another source."""
+def test_a_vm_that_makes_addresses_up_evicts_no_neighbour(hosts: Site) -> None:
+    """One whose port is after its own: the table is read by port, and its addresses come first."""
+    hosts.vm("late", LATE_MAC, "10.78.0.105", "h1")
+    hosts.announce("late", "h1")
+    eventually(lambda: known_at(hosts, LATE_MAC, "h1"))
+    flood(hosts, seconds=0, pause_s=0)  # the kernel has no room to tell all of it
+    eventually(lambda: hosts.counter("h1", "places_beyond") > 0)
+    assert stays(hosts, LATE_MAC, "h1")
+
+
+def test_a_host_without_queues_still_says_what_is_behind_it(hosts: Site) -> None:
+    """It withdrew all of it at the next change of its bridge's table."""
+    hosts.announce("vm", "h1")
+    eventually(lambda: known_at(hosts, VM_MAC, "h1"))
+    exchange = "qdisc del dev e0 root\nqdisc add dev e0 root bfifo"
+    command = ["tc", "-n", hosts.named("h1"), "-batch", "-"]
+    subprocess.run(command, input=exchange, text=True, check=True)
+    eventually(lambda: hosts.counter("h1", "mode") == UNSHAPED)
+    hosts.vm("late", LATE_MAC, "10.78.0.105", "h1")
+    hosts.announce("late", "h1")
+    eventually(lambda: known_at(hosts, LATE_MAC, "h1"))
+    assert stays(hosts, VM_MAC, "h1")
+
+
+def test_an_address_stays_until_the_last_vlan_has_forgotten_it(hosts: Site) -> None:
+    """The first one that forgot it withdrew it."""
+    hosts.announce("vm", "h1")
+    eventually(lambda: known_at(hosts, VM_MAC, "h1"))  # so its port forwards
+    hosts.inside("h1", "link set br0 type bridge vlan_filtering 1")
+    bridge(hosts, *(f"vlan add dev {port} vid {vlan}" for port in ("vm", "e0") for vlan in VLANS))
+    bridge(hosts, *(f"fdb add {LATE_MAC} dev vm master dynamic vlan {vlan}" for vlan in VLANS))
+    eventually(lambda: known_at(hosts, LATE_MAC, "h1"))
+    bridge(hosts, f"fdb del {LATE_MAC} dev vm master vlan {VLANS[1]}")
+    assert stays(hosts, LATE_MAC, "h1")
+    bridge(hosts, f"fdb del {LATE_MAC} dev vm master vlan {VLANS[0]}")
+    eventually(lambda: not known_at(hosts, LATE_MAC, "h1"))
+
+
+def bridge(hosts: Site, *lines: str) -> None:
+    """Carry out commands of bridge(8) at h1 in one batch."""
+    command = ["bridge", "-n", hosts.named("h1"), "-batch", "-"]
+    subprocess.run(command, input="\n".join(lines), text=True, check=True, capture_output=True)
+
+
+def known_at(hosts: Site, mac: str, host: str) -> bool:
+    """Whether h3 has been told that an address is at a host."""
+    return f"station {mac} 10.78.0.{HOSTS.index(host) + 1}" in hosts.locations("h3")
+
+
+def stays(hosts: Site, mac: str, host: str) -> bool:
+    """Whether h3 has it there for as long as a mistake would take to show."""
+    end = time.monotonic() + READ_S
+    while time.monotonic() < end and known_at(hosts, mac, host):
+        time.sleep(0.05)
+    return known_at(hosts, mac, host)
+
+
+def flood(hosts: Site, seconds: float, pause_s: float) -> None:
+    """Send frames from the VM at h1, each with another source; 5,000 at least."""
 
     def send() -> int:
         number, end = 0, time.monotonic() + seconds
@@ -265,7 +328,8 @@ def flood(hosts: Site, seconds: float) -> None:
                 number += 1
                 source = bytes([2, 0xFF]) + number.to_bytes(4, "big")
                 out.send(b"\xff" * 6 + source + bytes.fromhex("88b5") + bytes(46))
-                time.sleep(0.00005)  # the flood itself is not what is measured
+                if pause_s > 0:
+                    time.sleep(pause_s)
         return number
 
     assert namespaces.inside(hosts.named("vm"), send) >= 5000

@@ -94,9 +94,12 @@ class Bridge:
     def __init__(self) -> None:
         self.blocks = "p2"
         self.down = ""
+        self.broken = False
 
     def __call__(self, command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
         said = ""
+        if self.broken:
+            raise RuntimeError("nobody expects it")
         if "link" in command:
             states = dict.fromkeys(("p1", "p2", "p3", "p4"), "forwarding")
             states[self.blocks] = "blocking"
@@ -130,6 +133,23 @@ def test_a_cable_that_is_unplugged_is_said_with_its_port(file: Path) -> None:
     news = follower.news()
     assert isinstance(news, TreeError)
     assert "host.a: not connected, as port p3 of switch s is down (plug it in" in str(news)
+
+
+def test_an_unexpected_error_is_said_once_and_ends_nothing(file: Path) -> None:
+    """It ended the thread: the topology was no longer followed, and nothing said so."""
+    file.write_text(LOOP)
+    bridge = Bridge()
+    follower = Follower(file, run=bridge)
+    bridge.broken = True
+    follower.look()
+    follower.look()
+    news = follower.news()
+    assert isinstance(news, TopologyError)
+    assert "unexpected error: RuntimeError('nobody expects it')" in str(news)
+    assert follower.news() is None
+    bridge.broken = False
+    follower.look()
+    assert follower.news() == follower.topology
 
 
 def config(file: Path) -> CoordinatorConfig:

@@ -63,20 +63,27 @@ void xco_node_close(struct xco_node *node) {
     node->keys = NULL;
 }
 
+static bool refuse(struct xco_node *next, const char *path, const char *why,
+                   char problem[XCO_CONFIG_PROBLEM_BYTES]) {
+    (void)snprintf(problem, XCO_CONFIG_PROBLEM_BYTES, "%.256s: %s", path, why);
+    xco_node_close(next);
+    return false;
+}
+
 bool xco_node_reload(struct xco_node *node, const char *path,
                      char problem[XCO_CONFIG_PROBLEM_BYTES]) {
     struct xco_node next;
     bool good = xco_node_open(&next, path, problem);
     if (good && next.config.core.epoch != node->config.core.epoch) {
-        (void)snprintf(problem, XCO_CONFIG_PROBLEM_BYTES, "%.256s: another epoch", path);
-        xco_node_close(&next);
-        good = false;
+        good = refuse(&next, path, "another epoch", problem);
+    }
+    if (good && !xco_control_succeed(next.core, node->core)) {
+        good = refuse(&next, path, "out of memory", problem);
     }
     if (!good) {
         xco_control_counters(node->core)->reloads_failed++;
         return false;
     }
-    xco_control_succeed(next.core, node->core);
     xco_control_counters(next.core)->reloads++;
     xco_node_close(node);
     *node = next;

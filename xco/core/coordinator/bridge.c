@@ -50,13 +50,17 @@ static void ask(struct xco_bridge *bridge) {
     bridge->asked = !bridge->again;
 }
 
+// Returns a part of an entry of the table, or NULL.
+static const struct rtattr *part_of(const struct nlmsghdr *header, uint16_t kind) {
+    const size_t head = NLMSG_SPACE(sizeof(struct ndmsg));
+    const size_t length = header->nlmsg_len > head ? header->nlmsg_len - head : 0;
+    return xco_attribute((const char *)header + head, length, kind);
+}
+
 // Reads an entry of the table: the bridge, and the address; false: not a station's.
 static bool read_entry(const struct nlmsghdr *header, uint32_t *master, struct xco_place *place) {
-    const size_t head = NLMSG_SPACE(sizeof(struct ndmsg));
-    const void *parts = (const char *)header + head;
-    const size_t length = header->nlmsg_len > head ? header->nlmsg_len - head : 0;
-    const struct rtattr *bridge = xco_attribute(parts, length, NDA_MASTER);
-    const struct rtattr *address = xco_attribute(parts, length, NDA_LLADDR);
+    const struct rtattr *bridge = part_of(header, NDA_MASTER);
+    const struct rtattr *address = part_of(header, NDA_LLADDR);
     if (bridge == NULL || RTA_PAYLOAD(bridge) < sizeof *master || address == NULL ||
         RTA_PAYLOAD(address) != ETH_ALEN) {
         return false;
@@ -65,6 +69,29 @@ static bool read_entry(const struct nlmsghdr *header, uint32_t *master, struct x
     memcpy(master, RTA_DATA(bridge), sizeof *master);
     memcpy(place->address, RTA_DATA(address), ETH_ALEN);
     return *master != 0 && (place->address[0] & 1) == 0;
+}
+
+// An address is behind this host. `seen` has no more than the map: addresses that a VM makes up
+// must not fill it, or those after them would be taken for gone.
+static void enter(struct xco_coordinator *c, const struct xco_place *place) {
+    xco_map_here(c, place, true);
+    if (xco_place_log_find(&c->map.here, place) != XCO_NOWHERE) {
+        xco_place_log_set(&c->bridge.seen, place, c->core.config.host);
+    }
+}
+
+// An entry of an address is gone, or on the uplink. One that is gone may have others, in other
+// VLANs, as only the whole table says.
+static void leave(struct xco_coordinator *c, const struct nlmsghdr *header,
+                  const struct xco_place *place) {
+    if (header->nlmsg_type == RTM_DELNEIGH) {
+        c->bridge.again = true;
+        if (part_of(header, NDA_VLAN) != NULL) {
+            return; // if there is none, the reading withdraws it
+        }
+    }
+    xco_map_here(c, place, false);
+    xco_place_log_set(&c->bridge.seen, place, XCO_NOWHERE);
 }
 
 static void take_entry(struct xco_coordinator *c, const struct nlmsghdr *header) {
@@ -88,10 +115,9 @@ static void take_entry(struct xco_coordinator *c, const struct nlmsghdr *header)
     const bool here = (header->nlmsg_type == RTM_NEWNEIGH && (!uplink || permanent)) ||
                       xco_stations_have(c, &place);
     if (here) {
-        xco_place_log_set(&bridge->seen, &place, c->core.config.host);
-    }
-    if (here || xco_place_log_find(&c->map.here, &place) != XCO_NOWHERE) {
-        xco_map_here(c, &place, here);
+        enter(c, &place);
+    } else if (xco_place_log_find(&c->map.here, &place) != XCO_NOWHERE) {
+        leave(c, header, &place);
     }
 }
 
@@ -101,12 +127,19 @@ static void forget(void *context, const struct xco_place *place) {
     }
 }
 
+// The whole table has been read. If it must be read again, this reading does not say what is gone.
+static void end(struct xco_coordinator *c) {
+    c->bridge.asked = false;
+    if (!c->bridge.again) {
+        xco_place_log_missing(&c->map.here, &c->bridge.seen, forget, c);
+    }
+}
+
 static void take_all(struct xco_coordinator *c, const void *told, unsigned length) {
     for (const struct nlmsghdr *header = told; NLMSG_OK(header, length);
          header = NLMSG_NEXT(header, length)) {
         if (header->nlmsg_type == NLMSG_DONE && c->bridge.asked) {
-            c->bridge.asked = false;
-            xco_place_log_missing(&c->map.here, &c->bridge.seen, forget, c);
+            end(c);
         } else if (header->nlmsg_type == NLMSG_ERROR) {
             c->bridge.asked = false;
         } else if (header->nlmsg_type == RTM_NEWNEIGH || header->nlmsg_type == RTM_DELNEIGH) {
@@ -133,7 +166,8 @@ static unsigned take_piece(struct xco_coordinator *c) {
 
 void xco_bridge_work(struct xco_coordinator *c, int64_t now_ns) {
     struct xco_bridge *bridge = &c->bridge;
-    const int uplink = c->present ? (int)c->gate.tree.interface : 0;
+    // without queues the VMs are where they were
+    const int uplink = c->present ? (int)c->gate.tree.interface : bridge->uplink;
     if (uplink != bridge->uplink) {
         bridge->uplink = uplink;
         bridge->index = 0;

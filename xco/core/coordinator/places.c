@@ -178,7 +178,19 @@ void xco_places_take(struct xco_coordinator *c) {
     xco_classifier_notices(&c->places.classifier);
 }
 
+// Lets hosts without a gate, and refused ones, ask for one (again): what they asked for before may
+// be lost.
+static void let_ask(struct xco_classifier *classifier) {
+    for (unsigned host = 0; host < classifier->hosts; host++) {
+        const uint32_t gate = __atomic_load_n(&classifier->targets[host].gate, __ATOMIC_ACQUIRE);
+        if (gate == 0 || gate == XCO_OUTSIDE + 1) {
+            xco_classifier_take(classifier, (uint16_t)host);
+        }
+    }
+}
+
 int xco_places_restore(struct xco_coordinator *c, int64_t now_ns) {
+    let_ask(&c->places.classifier);
     for (unsigned queue = XCO_OUTSIDE; queue < XCO_QUEUES; queue++) {
         xco_classifier_reset(&c->places.classifier, queue);
     }
@@ -252,14 +264,9 @@ static void remove_gate(struct xco_coordinator *c, unsigned gate) {
     }
 }
 
-// Lets refused hosts ask again.
+// There is room again.
 static void forgive(struct xco_coordinator *c) {
-    struct xco_classifier *classifier = &c->places.classifier;
-    for (unsigned host = 0; host < classifier->hosts; host++) {
-        if (classifier->targets[host].gate == XCO_OUTSIDE + 1) {
-            xco_classifier_take(classifier, (uint16_t)host);
-        }
-    }
+    let_ask(&c->places.classifier);
     c->core.more = false;
     xco_say("%s: there are gates for all destinations again", c->config.interface);
 }

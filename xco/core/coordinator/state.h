@@ -106,13 +106,13 @@ struct xco_map_state {
 // The bridge that the gated interface is a port of.
 struct xco_bridge {
     int socket;     // receives changes of the forwarding table
-    int uplink;     // the gated interface; 0: none
+    int uplink;     // the gated interface, or the last one; 0: none yet
     uint32_t index; // 0: there is no bridge
     bool asked;     // the whole table is being read
     bool again;     // it must be read
     bool idle;      // the last read found nothing: the socket wakes the loop
     int64_t look_ns, ask_ns; // when to read, and when the table may be requested
-    struct xco_place_log seen; // since the request
+    struct xco_place_log seen; // since the request, of what the map has
 };
 
 // The switch of zovn on this host.
@@ -125,7 +125,7 @@ struct xco_stations {
     char text[1024];
     int64_t look_ns, began_ns;
     struct xco_place_log here; // its addresses
-    struct xco_place_log seen; // since the reading began
+    struct xco_place_log seen; // since the reading began, of `here`
 };
 
 // Shared by the loop with its guard.

@@ -85,12 +85,12 @@ static void claim(struct xco_coordinator *c, const uint8_t ethernet[6]) {
     struct xco_stations *stations = &c->stations;
     struct xco_place place = {.kind = XCO_PLACE_MAC, .vlan = XCO_ANY_VLAN};
     memcpy(place.address, ethernet, 6);
-    if (xco_place_log_set(&stations->seen, &place, c->core.config.host) &&
-        xco_place_log_set(&stations->here, &place, c->core.config.host)) {
-        xco_map_here(c, &place, true);
-    } else {
-        c->counts.places_beyond++;
+    if (!xco_place_log_set(&stations->here, &place, c->core.config.host)) {
+        c->counts.places_beyond++; // not in `seen` either: it has room for those that are here
+        return;
     }
+    xco_place_log_set(&stations->seen, &place, c->core.config.host);
+    xco_map_here(c, &place, true);
 }
 
 // The bridge is read again: it may have the address, too.
@@ -98,6 +98,7 @@ static void forget(void *context, const struct xco_place *place) {
     struct xco_coordinator *c = context;
     xco_place_log_set(&c->stations.here, place, XCO_NOWHERE);
     xco_map_here(c, place, false);
+    xco_place_log_set(&c->bridge.seen, place, XCO_NOWHERE); // it has no more than the map
     c->bridge.again = true;
     c->bridge.look_ns = 0;
 }

@@ -115,9 +115,10 @@ void xco_control_free(struct xco_control *core) {
     free(core);
 }
 
-void xco_control_succeed(struct xco_control *core, const struct xco_control *before) {
+bool xco_control_succeed(struct xco_control *core, const struct xco_control *before) {
     core->sequence = before->sequence;
     core->counters = before->counters;
+    return xco_peers_succeed(core, before);
 }
 
 enum xco_receive_result xco_control_receive(struct xco_control *core, uint64_t now_ns,

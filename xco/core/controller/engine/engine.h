@@ -21,8 +21,9 @@ struct xco_control *xco_control_new(const struct xco_control_settings *settings,
                                     const char **problem);
 void xco_control_free(struct xco_control *core);
 
-// Continues the sequence of another core of the same epoch: its messages stay older.
-void xco_control_succeed(struct xco_control *core, const struct xco_control *before);
+// Continues the sequences of another core of the same epoch, its own and the hosts': its messages
+// and theirs stay older. False: no memory.
+bool xco_control_succeed(struct xco_control *core, const struct xco_control *before);
 
 // Switches to another strategy (enum xco_strategy); false: unknown strategy.
 bool xco_control_set_strategy(struct xco_control *core, uint64_t now_ns, uint8_t strategy);

@@ -29,6 +29,22 @@ static struct xco_peer *find_peer(struct xco_control *core, uint32_t host) {
     return core->peers[host];
 }
 
+bool xco_peers_succeed(struct xco_control *core, const struct xco_control *before) {
+    for (uint32_t host = 0; host < core->network.hosts && host < before->network.hosts; host++) {
+        const struct xco_peer *heard = before->peers[host];
+        if (heard == NULL) {
+            continue;
+        }
+        struct xco_peer *peer = find_peer(core, host);
+        if (peer == NULL) {
+            return false;
+        }
+        peer->origin = heard->origin;
+        peer->heard_ns = heard->heard_ns;
+    }
+    return true;
+}
+
 // Whether a sequence is later than its host's last; any is, for a new host.
 static bool is_later(struct xco_control *core, const struct xco_claim *claim) {
     const struct xco_peer *peer = core->peers[claim->host];
