@@ -65,7 +65,7 @@ static void send_pauses(struct zovn_wire *wire, uint64_t now_ns) {
     if (!zovn_pfc_due(&wire->sender, wire->inbound.held_bytes, now_ns, &pfc))
         return;
     zovn_pfc_write(frame, wire->link.self.ethernet, &pfc);
-    if (zovn_link_send(&wire->link, frame, sizeof frame))
+    if (zovn_link_send_control(&wire->link, frame, sizeof frame))
         return;
     zovn_pfc_sent(&wire->sender, &pfc, now_ns);
     wire->counts.pauses_sent++;
@@ -76,7 +76,7 @@ static void ask_for_neighbours(struct zovn_wire *wire, uint64_t now_ns) {
     for (int32_t due;
          (due = zovn_neighbours_due(&wire->neighbours, wire->link.self.address, now_ns)) >= 0;) {
         zovn_arp_write(frame, &wire->link.self, wire->neighbours.of[due].endpoint.address);
-        zovn_link_send(&wire->link, frame, sizeof frame);
+        zovn_link_send_control(&wire->link, frame, sizeof frame);
         zovn_neighbours_asked(&wire->neighbours, (uint32_t)due, now_ns);
     }
 }
