@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from rigs.zovn_rig import BROADCAST, address, build, frame, serial
-from rigs.zovn_wire_peer import FAR, HERE, SINK, THERE, Peer, switch, tagged
+from rigs.zovn_rig import BROADCAST, address, build, serial
+from rigs.zovn_wire_peer import FAR, HERE, SINK, THERE, Peer, mac, switch, tagged
 from rigs.zovn_wire_rig import (
     CLASSES,
     TRUSTING,
@@ -38,6 +38,7 @@ from zovn.native.wire import (
     WirePort,
     WireSettings,
     encapsulated,
+    endpoint,
     pfc_quanta,
 )
 
@@ -315,14 +316,18 @@ def test_a_strict_class_that_fills_the_line_does_not_have_the_others_dropped() -
 
 
 @pytest.mark.usefixtures("ends")
-def test_what_is_not_sound_or_of_another_network_is_refused_and_counted() -> None:
+def test_what_is_not_sound_or_of_others_is_refused_and_counted() -> None:
+    """Of another network, or of a host that the map does not name."""
     peer = Peer(switch())
     peer.send(tagged(address(SINK), 0, 1), vni=VNI + 1)
     whole = encapsulated(tagged(address(SINK), 0, 1), RawPath(peer.there, peer.here, VNI, 0, True))
     peer.raw.send(whole[:28] + bytes((whole[28] ^ 1,)) + whole[29:])  # the outer checksum
+    stranger = endpoint(mac("there"), socket.inet_aton("10.9.0.99"))
+    path = RawPath(stranger, peer.here, VNI, 0, tagged=True)
+    peer.raw.send(encapsulated(tagged(address(SINK), 0, 1), path))
     peer.send(tagged(address(SINK), 0, 2))
     passing(peer.rig, until=peer.rig.ports[SINK].receive)
-    assert peer.rig.counters(peer.port).unsound == 2
+    assert peer.rig.counters(peer.port).unsound == 3
     assert peer.rig.counters(peer.port).into == 1
 
 

@@ -1,23 +1,25 @@
 """A wire whose frames wait in a gate of its interface, as xco has them: what a pause still stops."""
 
+import select
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from rigs.zovn_rig import address, build
+from rigs.zovn_rig import BROADCAST, address, build, frame
 from rigs.zovn_wire_peer import FAR, HERE, SINK, THERE, Peer, switch, tagged
-from rigs.zovn_wire_rig import connect, hosts, ip, name, passing, run
+from rigs.zovn_wire_rig import connect, hosts, ip, name, packets, passing, run
 
 from lab.system import namespaces
 from zovn.errors import SettingsError
-from zovn.native.wire import WirePort, WireSettings, pfc_quanta
+from zovn.native.wire import WirePort, WireSettings
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(120)]
 MOST_QUANTA = 0xFFFF
 OVERHEAD = 24
 """Bytes of the line for each frame: preamble, checksum and gap."""
 RING = 32_768
-SLOW = ("rate", "8kbit", "burst", "1600", "limit", "10000000")
+SLOW = ("rate", "100bit", "burst", "1600", "limit", "10000000")
+"""Closed: a frame passes, and the next one after a hundred seconds."""
 FAST = ("rate", "1gbit", "burst", "10000000", "limit", "10000000")
 GATE = (
     ("qdisc", "add", "dev", "w0", "root", "handle", "1:", "htb", "default", "1"),
@@ -27,6 +29,8 @@ GATE = (
     tuple("filter add dev w0 parent 1: protocol 802.1q u32 match u32 0 0 flowid 1:2".split()),
 )
 """Frames of a tunnel, which have an outer tag, wait in a gate; what is not IP passes it by."""
+FULL = ("qdisc", "add", "dev", "w0", "parent", "1:1", "bfifo", "limit", "1")
+"""What passes the gate by is refused."""
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -42,8 +46,8 @@ def _ends() -> Iterator[None]:
 
 
 def gated(**settings: object) -> Peer:
-    """Return a wire at 10 Mb/s, of which as many frames of class 3 as it sends wait in a gate."""
-    peer = Peer(switch(), rate_bps=10**7, **settings)
+    """Return a wire at 1 Mb/s, of which as many frames of class 3 as it sends wait in a gate."""
+    peer = Peer(switch(), rate_bps=10**6, **settings)
     peer.know()
     for command in GATE:
         run("tc", "-n", name("here"), *command)
@@ -62,14 +66,17 @@ def fill(peer: Peer) -> None:
         delivered = peer.rig.counters(0).delivered
         idle = idle + 1 if delivered == before else 0
         before = delivered
-        return idle > 400
+        return idle > 100  # a frame takes 12 ms of the line
 
     passing(peer.rig, until=full)
 
 
 def open_gate() -> None:
+    """Open it, and send a frame past it: a change does not make the kernel look at its queues."""
     change = ("qdisc", "change", "dev", "w0", "parent", "1:2", "handle", "2:", "tbf", *FAST)
     run("tc", "-n", name("here"), *change)
+    with packets("here", "w0") as raw:
+        raw.send(frame(address(9), BROADCAST))
 
 
 def on_line(peer: Peer) -> int:
@@ -95,18 +102,38 @@ def settled(peer: Peer) -> int:
 
 def test_a_pause_is_sent_though_frames_wait_in_a_closed_gate() -> None:
     peer = gated()
+    before = on_line(peer)
+    crowd(peer)
+    passing(peer.rig, until=lambda: peer.pauses()[:1] == [{3: MOST_QUANTA}])
+    assert on_line(peer) == before, "the frames themselves still wait"
+
+
+def test_a_pause_that_the_interface_refuses_is_tried_again_soon_though_nothing_comes() -> None:
+    peer = gated()
+    run("tc", "-n", name("here"), *FULL)
+    wire = peer.rig.wires[peer.port]
+    wire.ask(notify=True)
+    crowd(peer)
+    for _ in range(20):
+        peer.rig.step()
+    assert not peer.pauses()
+    assert select.select([wire.wake], [], [], 5)[0], "a thread would sleep on"
+    run("tc", "-n", name("here"), "qdisc", "delete", "dev", "w0", "parent", "1:1")
+    passing(peer.rig, until=lambda: peer.pauses()[:1] == [{3: MOST_QUANTA}])
+
+
+def crowd(peer: Peer) -> None:
+    """Send so many frames to a station that does not take them that their class is to be paused."""
     for number in range(300):
         peer.send(tagged(address(SINK), 3, number, 1400), klass=3)
         peer.rig.step()
-    passing(peer.rig, until=lambda: peer.pauses()[:1] == [{3: MOST_QUANTA}])
-    assert pfc_quanta(peer.seen[-1]) is not None, "the frames themselves still wait"
 
 
 def paused_then_open(peer: Peer) -> int:
     """Pause the class, then open the gate; return the bytes that come nevertheless."""
     before = settled(peer)
     pauses = peer.rig.counters(peer.port).pauses
-    peer.pause({3: MOST_QUANTA})  # for 3.3 s
+    peer.pause({3: MOST_QUANTA})  # for 33 s
     passing(peer.rig, until=lambda: peer.rig.counters(peer.port).pauses > pauses)
     open_gate()
     return settled(peer) - before

@@ -6,6 +6,7 @@
 #include <linux/filter.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
+#include <linux/pkt_sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -78,11 +79,15 @@ static bool set_up(struct zovn_link *link, char *problem) {
     return true;
 }
 
-/* Frames that wait in a queue of the kernel use up their socket, and a pause must not wait for them. */
+/* Frames that wait in a queue of the kernel use up their socket, and a pause must not wait for them, nor
+ * for others in that queue: most queues, and xco's, know the first ones by their priority. */
 static bool open_control(struct zovn_link *link, char *problem) {
+    const int first = TC_PRIO_CONTROL;
     struct sockaddr_ll self = {.sll_family = AF_PACKET, .sll_ifindex = (int)link->index};
     link->control = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    return (link->control >= 0 && !bind(link->control, (struct sockaddr *)&self, sizeof self)) ||
+    return (link->control >= 0 &&
+            !setsockopt(link->control, SOL_SOCKET, SO_PRIORITY, &first, sizeof first) &&
+            !bind(link->control, (struct sockaddr *)&self, sizeof self)) ||
            fail(problem, link->name, "open a packet socket for pauses");
 }
 
@@ -215,12 +220,14 @@ int zovn_link_send_control(struct zovn_link *link, const uint8_t *bytes, uint32_
     return send_by(link->control, bytes, length);
 }
 
-/* The kernel then takes the socket's interface away, and says nothing. */
+/* The kernel then takes the socket's interface away, and says nothing. One whose own address has changed
+ * must be opened again: what comes is no longer for the one that was read. */
 bool zovn_link_gone(const struct zovn_link *link) {
     struct sockaddr_ll self = {0};
     socklen_t size = sizeof self;
     return getsockname(link->file, (struct sockaddr *)&self, &size) == 0 &&
-           self.sll_ifindex != (int)link->index;
+           (self.sll_ifindex != (int)link->index ||
+            memcmp(self.sll_addr, link->self.ethernet, sizeof link->self.ethernet) != 0);
 }
 
 /* Reading resets the kernel's count. */

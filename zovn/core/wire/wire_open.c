@@ -117,8 +117,9 @@ static bool open_all(struct zovn_wire *wire, const struct zovn_wire_settings *se
                      char *problem) {
     return check(settings, problem) &&
            zovn_link_open(&wire->link, settings->interface, settings->local, problem) &&
-           bound(wire, settings, problem) && divide(wire, settings, problem) && open_buffers(wire, settings, problem) &&
-           open_wake(wire, problem) && locate(wire, settings->locations, problem);
+           bound(wire, settings, problem) && divide(wire, settings, problem) &&
+           open_buffers(wire, settings, problem) && open_wake(wire, problem) &&
+           locate(wire, settings->locations, problem);
 }
 
 struct zovn_wire *zovn_wire_open(const struct zovn_wire_settings *settings, char *problem) {

@@ -26,6 +26,7 @@ struct zovn_wire {
     uint8_t class;
     bool asked, read; /* whether the clock is kept; whether this step has read the socket */
     bool congested;   /* the interface took no frame */
+    bool unsent;      /* nor a pause that is due */
     bool ending;      /* the port is about to be freed */
     uint64_t lost;    /* frames that were put, and that the interface never takes */
     uint64_t seen_ns, armed_ns;
