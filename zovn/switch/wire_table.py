@@ -35,7 +35,10 @@ class WireTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     response: str = "100us"
     """Time until a pause is sent and obeyed, of both hosts together."""
     ring: Annotated[int, msgspec.Meta(ge=0, le=2**31)] = 0
-    """Bytes in the ring of the peer's interface, which a pause does not stop."""
+    """Bytes that may wait in queues and rings below a wire, at either end: no pause stops them.
+
+    With 0 the wire sets no bound, and no buffer has room for them.
+    """
     buffer: Annotated[int, msgspec.Meta(ge=16_384, le=344_064)] = 344_064
     """Bytes of each class, as they take time on the line."""
     pfc: tuple[Annotated[int, msgspec.Meta(ge=0, le=7)], ...] = _ALL

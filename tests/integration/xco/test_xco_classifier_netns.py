@@ -92,6 +92,19 @@ def test_what_is_no_flow_between_hosts_has_a_class_with_a_bound(
     stand_in.keep_until(lambda: sent(bench, kind) > before + 20_000, Mode.CLOSED)
 
 
+@pytest.mark.parametrize(("priority", "kind"), [(7, "7c01:1"), (0, "7c01:2")])
+def test_pauses_of_a_switch_do_not_wait_behind_small_packets(
+    bench: Rig, priority: int, kind: str
+) -> None:
+    """By their priority, which no VM can give to what it sends."""
+    stand_in, _ = joined(bench)
+    before = sent(bench, kind)
+    pause = ethernet("0101" + "00" * 44, kind="8808", to="0180c2000001")
+    option = f"out.setsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY, {priority})\nframes ="
+    bench.run(sys.executable, "-c", ENDLESS.replace("frames =", option, 1), pause)
+    stand_in.keep_until(lambda: sent(bench, kind) > before + 20_000, Mode.CLOSED)
+
+
 def test_unlisted_destinations_share_a_tenth_of_the_line(bench: Rig) -> None:
     """They had the whole of it: an alias of a VM was rid of coordination."""
     stand_in, running = joined(bench)

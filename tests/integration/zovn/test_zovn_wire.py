@@ -5,13 +5,13 @@ import socket
 import struct
 import subprocess
 import time
-import weakref
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from rigs.zovn_rig import BROADCAST, address, build, frame, serial
+from rigs.zovn_rig import BROADCAST, address, build, serial
+from rigs.zovn_wire_peer import FAR, HERE, SINK, THERE, Peer, mac, switch, tagged
 from rigs.zovn_wire_rig import (
     CLASSES,
     TRUSTING,
@@ -25,7 +25,6 @@ from rigs.zovn_wire_rig import (
     packets,
     passing,
     received,
-    run,
     vxlan,
 )
 
@@ -38,19 +37,13 @@ from zovn.native.wire import (
     RawPath,
     WirePort,
     WireSettings,
-    decapsulated,
     encapsulated,
     endpoint,
-    pfc_frame,
     pfc_quanta,
 )
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(120)]
-HERE, THERE = "10.9.0.1", "10.9.0.2"
-FAR = b"\x02\0\0\0\1\2"
-"""The station behind the other host."""
 MOST_QUANTA = 0xFFFF
-SINK = 1
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -108,74 +101,11 @@ def test_the_kernel_does_not_answer_that_the_port_is_closed(kernels: Wired) -> N
 # --- by byte
 
 
-class Peer:
-    """The other end of a wire, played by the test."""
-
-    def __init__(self, rig: Wired, **settings: object) -> None:
-        self.rig = rig
-        ip("here", "address", "add", f"{HERE}/24", "dev", "w0")
-        ip("there", "address", "add", f"{THERE}/24", "dev", "w0")
-        self.raw = packets("there", "w0")
-        weakref.finalize(self, self.raw.close)
-        self.port = rig.wire("here", "w0", HERE, map_of({FAR: THERE}), TRUSTING, **settings)  # type: ignore[arg-type]
-        self.here = endpoint(mac("here"), socket.inet_aton(HERE))
-        self.there = endpoint(mac("there"), socket.inet_aton(THERE))
-        self.seen: list[bytes] = []
-        rig.switch.fix(self.port, 7, FAR)
-
-    def send(self, inner: bytes, klass: int = 0, vni: int = VNI) -> None:
-        path = RawPath(self.there, self.here, vni, klass, tagged=True)
-        self.raw.send(encapsulated(inner, path))
-
-    def pause(self, quanta: dict[int, int]) -> None:
-        self.raw.send(pfc_frame(bytes(self.there.ethernet), quanta))
-
-    def frames(self) -> list[tuple[bytes, int]]:
-        """Return the frames of the tunnel that came so far, with their classes."""
-        self.seen += iter(lambda: received(self.raw), None)
-        found = (decapsulated(one, self.there, VNI) for one in self.seen)
-        return [(inner, klass) for result, inner, klass in found if result == "sound"]
-
-    def pauses(self) -> list[dict[int, int]]:
-        """Return what the PFC frames that came so far say."""
-        self.frames()
-        return [said for said in map(pfc_quanta, self.seen) if said is not None]
-
-    def know(self) -> None:
-        """Wait until the port knows the other host."""
-
-        def known() -> bool:
-            self.rig.ports[0].send(tagged(FAR, 0, 0))
-            self.rig.step()
-            return bool(self.frames())
-
-        passing(self.rig, until=known)
-
-
-def mac(host: str) -> bytes:
-    def read() -> bytes:
-        text = run("ip", "-br", "link", "show", "w0").split()[2]
-        return bytes.fromhex(text.replace(":", ""))
-
-    return namespaces.inside(name(host), read)
-
-
-def tagged(to: bytes, klass: int, number: int, length: int = 100) -> bytes:
-    return frame(address(0), to, number, length, tag=klass << 13 | 7)
-
-
 @pytest.fixture
 def ends() -> Iterator[None]:
     with hosts("here", "there"):
         connect("here", "w0", "there", "w0")
         yield
-
-
-def switch(settings: Settings = CLASSES, received: int = 4) -> Wired:
-    """A switch with a source and a sink in memory; the sink's address is known."""
-    rig = Wired([TRUSTING, TRUSTING], settings, sent=64, received=received)
-    rig.switch.fix(SINK, 7, address(SINK))
-    return rig
 
 
 @pytest.mark.usefixtures("ends")
@@ -386,14 +316,18 @@ def test_a_strict_class_that_fills_the_line_does_not_have_the_others_dropped() -
 
 
 @pytest.mark.usefixtures("ends")
-def test_what_is_not_sound_or_of_another_network_is_refused_and_counted() -> None:
+def test_what_is_not_sound_or_of_others_is_refused_and_counted() -> None:
+    """Of another network, or of a host that the map does not name."""
     peer = Peer(switch())
     peer.send(tagged(address(SINK), 0, 1), vni=VNI + 1)
     whole = encapsulated(tagged(address(SINK), 0, 1), RawPath(peer.there, peer.here, VNI, 0, True))
     peer.raw.send(whole[:28] + bytes((whole[28] ^ 1,)) + whole[29:])  # the outer checksum
+    stranger = endpoint(mac("there"), socket.inet_aton("10.9.0.99"))
+    path = RawPath(stranger, peer.here, VNI, 0, tagged=True)
+    peer.raw.send(encapsulated(tagged(address(SINK), 0, 1), path))
     peer.send(tagged(address(SINK), 0, 2))
     passing(peer.rig, until=peer.rig.ports[SINK].receive)
-    assert peer.rig.counters(peer.port).unsound == 2
+    assert peer.rig.counters(peer.port).unsound == 3
     assert peer.rig.counters(peer.port).into == 1
 
 

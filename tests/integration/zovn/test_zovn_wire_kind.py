@@ -125,6 +125,14 @@ def test_an_interface_that_goes_comes_back(running: RunningSwitch) -> None:
     eventually(reachable)
 
 
+def test_an_interface_with_another_address_is_attached_again(running: RunningSwitch) -> None:
+    """What came for the new address was lost, and no counter said so."""
+    ping()
+    ip("middle", "link", "set", "w2", "address", "02:00:00:00:09:09")
+    eventually(reachable)
+    assert running.port("to-two").state == "runs"
+
+
 def test_an_interface_that_comes_after_the_start_is_waited_for(tmp_path: Path) -> None:
     with hosts("middle", *STATIONS):
         connect_host(1, "one")

@@ -8,6 +8,7 @@
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/pkt_cls.h>
+#include <linux/pkt_sched.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
@@ -47,10 +48,19 @@ struct {
     __type(value, struct xco_root);
 } root SEC(".maps");
 
+/* Whether this is a pause of a switch on this host (802.1Qbb), which must not wait behind small packets:
+ * a VM may send any number of those, and none of this priority. */
+static __always_inline int is_pause(const struct __sk_buff *skb) {
+    return skb->priority == TC_PRIO_CONTROL && skb->protocol == bpf_htons(ETH_P_PAUSE);
+}
+
 /* A refused packet is lost as on a link (TC_ACT_STOLEN): a local TCP that notices the drop tries again
  * each 0.5 s, and soon has no attempt left. */
 SEC("tc") int xco_classify(struct __sk_buff *skb) {
     __u32 zero = 0, queue = NO_QUEUE;
+    if (is_pause(skb)) {
+        skb->priority = XCO_CLASS_ROOT | XCO_MINOR_CONTROL;
+    }
     /* only the host's own root can aim at a class (socket(7), SO_PRIORITY) */
     if (skb->priority != (XCO_CLASS_ROOT | XCO_MINOR_CONTROL) &&
         skb->priority != (XCO_CLASS_ROOT | XCO_MINOR_KICK)) {
@@ -72,7 +82,7 @@ SEC("tc") int xco_classify(struct __sk_buff *skb) {
  * attached where xco_classify would be, with fq behind it instead of a tree of queues. */
 SEC("tc") int xco_pace(struct __sk_buff *skb) {
     __u32 queue = XCO_PACE_CONTROL;
-    if (skb->priority != (XCO_CLASS_ROOT | XCO_MINOR_CONTROL)) {
+    if (skb->priority != (XCO_CLASS_ROOT | XCO_MINOR_CONTROL) && !is_pause(skb)) {
         queue = queue_of(skb);
     }
     if (queue == REFUSED) {

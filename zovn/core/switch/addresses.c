@@ -220,7 +220,7 @@ bool zovn_addresses_fix(struct zovn_addresses *addresses, uint64_t key, uint32_t
 
 void zovn_addresses_forget(struct zovn_addresses *addresses, uint32_t port) {
     begin_change(addresses);
-    for (uint32_t i = 0; i < addresses->total; i++)
+    for (uint32_t i = 0; addresses->counts[port] && i < addresses->total; i++)
         if (addresses->all[i].key && addresses->all[i].port == port)
             forget(addresses, &addresses->all[i]);
     end_change(addresses);

@@ -3,7 +3,7 @@
  *
  * Until the pause is obeyed these come in: what is on the cable both ways, a largest frame that
  * delays the pause and one that the peer has begun, the pause itself, what comes while either side
- * does not look, and what the peer has handed to its ring and cannot call back. */
+ * does not look, and what the peer has given to its kernel and interface and cannot call back. */
 #ifndef ZOVN_WIRE_HEADROOM_H
 #define ZOVN_WIRE_HEADROOM_H
 
@@ -17,7 +17,7 @@ struct zovn_headroom {
     uint64_t delay_ns;    /* of the cable, one way */
     uint64_t response_ns; /* both sides together, until a pause is sent and obeyed */
     uint64_t most_bytes;  /* of a frame on the line */
-    uint64_t ring_bytes;  /* of the peer, that a pause does not stop */
+    uint64_t ring_bytes;  /* that wait there at the peer, which a pause does not stop */
 };
 
 /* Return the bytes that may come in after a pause was decided. */

@@ -6,6 +6,7 @@
 #include <linux/filter.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
+#include <linux/pkt_sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -15,7 +16,7 @@
 #include "wire/bytes.h"
 #include "wire/filter.h"
 
-enum { SOCKET_BYTES = 8 << 20, ADDRESSES_BYTES = 12 };
+enum { SOCKET_BYTES = 8 << 20, MOST_BOUND = 1 << 30, ADDRESSES_BYTES = 12 };
 
 static const uint8_t PAUSES[6] = {0x01, 0x80, 0xc2, 0, 0, 0x01};
 
@@ -78,6 +79,18 @@ static bool set_up(struct zovn_link *link, char *problem) {
     return true;
 }
 
+/* Frames that wait in a queue of the kernel use up their socket, and a pause must not wait for them, nor
+ * for others in that queue: most queues, and xco's, know the first ones by their priority. */
+static bool open_control(struct zovn_link *link, char *problem) {
+    const int first = TC_PRIO_CONTROL;
+    struct sockaddr_ll self = {.sll_family = AF_PACKET, .sll_ifindex = (int)link->index};
+    link->control = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    return (link->control >= 0 &&
+            !setsockopt(link->control, SOL_SOCKET, SO_PRIORITY, &first, sizeof first) &&
+            !bind(link->control, (struct sockaddr *)&self, sizeof self)) ||
+           fail(problem, link->name, "open a packet socket for pauses");
+}
+
 /* What comes there has come by the packet socket; the kernel must not answer that it is closed. */
 static bool reserve(struct zovn_link *link, char *problem) {
     struct sock_filter drops = BPF_STMT(BPF_RET | BPF_K, 0);
@@ -125,7 +138,7 @@ const char *zovn_link_missing(const char *interface, const uint8_t address[4]) {
 
 bool zovn_link_open(struct zovn_link *link, const char *interface, const uint8_t address[4],
                     char *problem) {
-    *link = (struct zovn_link){.file = -1, .reserved = -1};
+    *link = (struct zovn_link){.file = -1, .control = -1, .reserved = -1};
     memcpy(link->self.address, address, 4);
     if (!*interface || strlen(interface) >= IF_NAMESIZE)
         return refuse(problem, interface, "no name of an interface");
@@ -133,12 +146,15 @@ bool zovn_link_open(struct zovn_link *link, const char *interface, const uint8_t
     link->file = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (link->file < 0)
         return fail(problem, interface, "open a packet socket (needs CAP_NET_RAW)");
-    return look_up(link, problem) && set_up(link, problem) && reserve(link, problem);
+    return look_up(link, problem) && set_up(link, problem) && open_control(link, problem) &&
+           reserve(link, problem);
 }
 
 void zovn_link_close(struct zovn_link *link) {
     if (link->file >= 0)
         close(link->file);
+    if (link->control >= 0)
+        close(link->control);
     if (link->reserved >= 0)
         close(link->reserved);
 }
@@ -180,16 +196,38 @@ int zovn_link_receive(struct zovn_link *link, uint8_t *room, uint32_t size,
     return 1;
 }
 
-int zovn_link_send(struct zovn_link *link, const uint8_t *bytes, uint32_t length) {
-    return send(link->file, bytes, length, MSG_DONTWAIT) == (ssize_t)length ? 0 : -errno;
+/* The kernel charges a frame more than it takes on the line, and takes one as long as there is any room:
+ * one frame may be beyond the room. It doubles what it is asked for. */
+uint64_t zovn_link_bound(struct zovn_link *link, uint64_t bytes, uint64_t most_bytes) {
+    uint64_t room = bytes < MOST_BOUND ? bytes : MOST_BOUND;
+    int asked = room > most_bytes ? (int)((room - most_bytes) / 2) : 0;
+    socklen_t size = sizeof asked;
+    if (setsockopt(link->file, SOL_SOCKET, SO_SNDBUFFORCE, &asked, size) ||
+        getsockopt(link->file, SOL_SOCKET, SO_SNDBUF, &asked, &size))
+        return 0;
+    return (uint64_t)asked + most_bytes;
 }
 
-/* The kernel then takes the socket's interface away, and says nothing. */
+static int send_by(int file, const uint8_t *bytes, uint32_t length) {
+    return send(file, bytes, length, MSG_DONTWAIT) == (ssize_t)length ? 0 : -errno;
+}
+
+int zovn_link_send(struct zovn_link *link, const uint8_t *bytes, uint32_t length) {
+    return send_by(link->file, bytes, length);
+}
+
+int zovn_link_send_control(struct zovn_link *link, const uint8_t *bytes, uint32_t length) {
+    return send_by(link->control, bytes, length);
+}
+
+/* The kernel then takes the socket's interface away, and says nothing. One whose own address has changed
+ * must be opened again: what comes is no longer for the one that was read. */
 bool zovn_link_gone(const struct zovn_link *link) {
     struct sockaddr_ll self = {0};
     socklen_t size = sizeof self;
     return getsockname(link->file, (struct sockaddr *)&self, &size) == 0 &&
-           self.sll_ifindex != (int)link->index;
+           (self.sll_ifindex != (int)link->index ||
+            memcmp(self.sll_addr, link->self.ethernet, sizeof link->self.ethernet) != 0);
 }
 
 /* Reading resets the kernel's count. */

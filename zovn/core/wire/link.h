@@ -13,6 +13,7 @@ enum { ZOVN_WIRE_PROBLEM = 256, ZOVN_LINK_SPARE = 4 };
 struct zovn_link {
     char name[IF_NAMESIZE];
     int file;     /* the packet socket */
+    int control;  /* one that only sends: what must not wait behind frames */
     int reserved; /* the UDP port of VXLAN: the kernel then refuses no datagram */
     uint32_t index, mtu;
     struct zovn_endpoint self;
@@ -39,8 +40,15 @@ struct zovn_arrival {
 int zovn_link_receive(struct zovn_link *link, uint8_t *room, uint32_t size,
                       struct zovn_arrival *arrival);
 
-/* Return 0 or a negative errno; the frame is then not sent. */
+/* Have frames of at most `most_bytes` wait below the socket, in queues of the kernel or in the interface,
+ * up to `bytes` in all, as they take time on the line. Return how many may wait there: the kernel gives
+ * every socket some room. Return 0 if it refuses. */
+uint64_t zovn_link_bound(struct zovn_link *link, uint64_t bytes, uint64_t most_bytes);
+
+/* Return 0 or a negative errno; the frame is then not sent. What is sent by the second, such as a pause,
+ * is sent even where frames wait. */
 int zovn_link_send(struct zovn_link *link, const uint8_t *bytes, uint32_t length);
+int zovn_link_send_control(struct zovn_link *link, const uint8_t *bytes, uint32_t length);
 
 /* Return the MTU that the interface has now, whatever its name is; 0: it is not known. The kernel may
  * have this wait. */

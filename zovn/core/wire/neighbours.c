@@ -26,6 +26,17 @@ void zovn_neighbours_set(struct zovn_neighbours *neighbours,
     }
 }
 
+/* Frames come in runs of one host's. */
+bool zovn_neighbours_has(struct zovn_neighbours *neighbours, const uint8_t address[4]) {
+    const struct zovn_neighbour *latest = &neighbours->of[neighbours->latest];
+    if (neighbours->latest < neighbours->count && !memcmp(latest->endpoint.address, address, 4))
+        return true;
+    const struct zovn_neighbour *found = known_as(neighbours, address);
+    if (found)
+        neighbours->latest = (uint32_t)(found - neighbours->of);
+    return found;
+}
+
 void zovn_neighbours_learn(struct zovn_neighbours *neighbours, const struct zovn_endpoint *sender,
                            uint64_t now_ns) {
     struct zovn_neighbour *found = (struct zovn_neighbour *)known_as(neighbours, sender->address);

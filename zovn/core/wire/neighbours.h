@@ -7,6 +7,7 @@
 
 struct zovn_neighbours {
     uint32_t count;
+    uint32_t latest; /* that was looked for */
     struct zovn_neighbour {
         struct zovn_endpoint endpoint;
         uint64_t ask_ns; /* when it is to be asked for */
@@ -17,6 +18,9 @@ struct zovn_neighbours {
 /* Take the hosts of a map; what is known of those of the old one stays. */
 void zovn_neighbours_set(struct zovn_neighbours *neighbours,
                          const struct zovn_locations *locations);
+
+/* Return whether one of them has this address. */
+bool zovn_neighbours_has(struct zovn_neighbours *neighbours, const uint8_t address[4]);
 
 /* Note who sent ARP. */
 void zovn_neighbours_learn(struct zovn_neighbours *neighbours, const struct zovn_endpoint *sender,

@@ -26,13 +26,16 @@ static bool fills(const struct zovn_inbound *inbound, uint32_t buffer) {
            inbound->buffer_bytes;
 }
 
-/* Return whether more should be read. A class that was full before stops no other. */
+/* Return whether more should be read. A class that was full before stops no other. Firewalls of this host
+ * do not see these frames: only hosts of the map may send them. */
 static bool hold(struct zovn_wire *wire, const struct zovn_arrival *arrival) {
     struct zovn_vxlan_inner inner;
     enum zovn_vxlan_result result =
         zovn_vxlan_read(arrival->bytes, arrival->length, &wire->link.self, wire->vni, &inner);
-    if (result != ZOVN_VXLAN_SOUND) {
-        wire->counts.unsound += result != ZOVN_VXLAN_OTHERS;
+    if (result == ZOVN_VXLAN_OTHERS)
+        return true;
+    if (result != ZOVN_VXLAN_SOUND || !zovn_neighbours_has(&wire->neighbours, inner.from)) {
+        wire->counts.unsound++;
         return true;
     }
     struct zovn_held held = {

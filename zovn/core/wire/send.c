@@ -7,7 +7,7 @@
 #include "wire/wire_parts.h"
 
 #define SECOND_NS UINT64_C(1000000000)
-#define AGAIN_NS UINT64_C(200000) /* after an interface took no frame */
+#define AGAIN_NS UINT64_C(200000) /* after an interface took no frame, or no pause */
 
 /* One copy, for one host. */
 static void make(struct zovn_wire *wire, const struct zovn_frame *frame, uint32_t host) {
@@ -62,11 +62,13 @@ enum zovn_put_result zovn_wire_put(struct zovn_wire *wire, const struct zovn_fra
 static void send_pauses(struct zovn_wire *wire, uint64_t now_ns) {
     uint8_t frame[ZOVN_PFC_BYTES];
     struct zovn_pfc pfc;
-    if (!zovn_pfc_due(&wire->sender, wire->inbound.held_bytes, now_ns, &pfc))
+    wire->unsent = zovn_pfc_due(&wire->sender, wire->inbound.held_bytes, now_ns, &pfc);
+    if (!wire->unsent)
         return;
     zovn_pfc_write(frame, wire->link.self.ethernet, &pfc);
-    if (zovn_link_send(&wire->link, frame, sizeof frame))
+    if (zovn_link_send_control(&wire->link, frame, sizeof frame))
         return;
+    wire->unsent = false;
     zovn_pfc_sent(&wire->sender, &pfc, now_ns);
     wire->counts.pauses_sent++;
 }
@@ -76,7 +78,7 @@ static void ask_for_neighbours(struct zovn_wire *wire, uint64_t now_ns) {
     for (int32_t due;
          (due = zovn_neighbours_due(&wire->neighbours, wire->link.self.address, now_ns)) >= 0;) {
         zovn_arp_write(frame, &wire->link.self, wire->neighbours.of[due].endpoint.address);
-        zovn_link_send(&wire->link, frame, sizeof frame);
+        zovn_link_send_control(&wire->link, frame, sizeof frame);
         zovn_neighbours_asked(&wire->neighbours, (uint32_t)due, now_ns);
     }
 }
@@ -121,7 +123,7 @@ static uint64_t least(uint64_t a, uint64_t b) {
 
 static uint64_t next_due(const struct zovn_wire *wire, uint64_t now_ns) {
     uint64_t due_ns = zovn_outbound_due(&wire->outbound, now_ns);
-    if (wire->congested && due_ns != UINT64_MAX)
+    if (wire->unsent || (wire->congested && due_ns != UINT64_MAX))
         due_ns = now_ns + AGAIN_NS;
     due_ns = least(due_ns, zovn_pfc_refresh(&wire->sender));
     return least(due_ns, zovn_pfc_expiry(&wire->receiver, now_ns));

@@ -17,21 +17,39 @@ static bool refuse(char *problem, const char *what) {
     return false;
 }
 
+static uint64_t most_of(const struct zovn_wire *wire) {
+    return zovn_line_bytes(wire->link.mtu + ETHERNET_BYTES + TAG_BYTES);
+}
+
+/* The peer takes care of its ring as this wire does. With 0 it holds nothing back that would wait. */
+static bool bound(struct zovn_wire *wire, const struct zovn_wire_settings *settings,
+                  char *problem) {
+    if (!settings->ring_bytes || !settings->pfc)
+        return true;
+    wire->ring_bytes = zovn_link_bound(&wire->link, settings->ring_bytes, most_of(wire));
+    if (!wire->ring_bytes)
+        return refuse(problem, "ring: the send buffer of the packet socket cannot be set");
+    if (wire->ring_bytes < settings->ring_bytes)
+        wire->ring_bytes = settings->ring_bytes;
+    return true;
+}
+
 /* What the peer's line sends early, by its tolerance, a pause does not call back. */
-static struct zovn_headroom headroom_of(const struct zovn_wire_settings *settings, uint32_t mtu) {
+static struct zovn_headroom headroom_of(const struct zovn_wire *wire,
+                                        const struct zovn_wire_settings *settings) {
     uint64_t early = settings->rate_bps / 8 * ZOVN_TOLERANCE_NS / 1000000000;
     return (struct zovn_headroom){
         .rate_bps = settings->rate_bps,
         .delay_ns = settings->delay_ns,
         .response_ns = settings->response_ns,
-        .most_bytes = zovn_line_bytes(mtu + ETHERNET_BYTES + TAG_BYTES),
-        .ring_bytes = settings->ring_bytes + early,
+        .most_bytes = most_of(wire),
+        .ring_bytes = wire->ring_bytes + early,
     };
 }
 
 static bool divide(struct zovn_wire *wire, const struct zovn_wire_settings *settings,
                    char *problem) {
-    struct zovn_headroom headroom = headroom_of(settings, wire->link.mtu);
+    struct zovn_headroom headroom = headroom_of(wire, settings);
     wire->sender.classes = settings->pfc;
     wire->sender.rate_bps = wire->receiver.rate_bps = settings->rate_bps;
     if (!settings->pfc || zovn_headroom_divide(&headroom, settings->buffer_bytes,
@@ -99,8 +117,9 @@ static bool open_all(struct zovn_wire *wire, const struct zovn_wire_settings *se
                      char *problem) {
     return check(settings, problem) &&
            zovn_link_open(&wire->link, settings->interface, settings->local, problem) &&
-           divide(wire, settings, problem) && open_buffers(wire, settings, problem) &&
-           open_wake(wire, problem) && locate(wire, settings->locations, problem);
+           bound(wire, settings, problem) && divide(wire, settings, problem) &&
+           open_buffers(wire, settings, problem) && open_wake(wire, problem) &&
+           locate(wire, settings->locations, problem);
 }
 
 struct zovn_wire *zovn_wire_open(const struct zovn_wire_settings *settings, char *problem) {
@@ -109,7 +128,8 @@ struct zovn_wire *zovn_wire_open(const struct zovn_wire_settings *settings, char
         refuse(problem, "no memory for the port");
         return NULL;
     }
-    wire->wake = wire->clock = wire->link.file = wire->link.reserved = -1;
+    wire->wake = wire->clock = -1;
+    wire->link.file = wire->link.control = wire->link.reserved = -1;
     wire->vni = settings->vni;
     wire->class = settings->class;
     wire->seen_ns = zovn_wire_now();

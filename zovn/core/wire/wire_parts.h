@@ -22,9 +22,11 @@ struct zovn_wire {
     struct zovn_locations *locations;
     struct zovn_port_counts counts;
     uint32_t vni, most; /* bytes of an inner frame */
+    uint64_t ring_bytes; /* that wait below a socket of either end, which no pause stops */
     uint8_t class;
     bool asked, read; /* whether the clock is kept; whether this step has read the socket */
     bool congested;   /* the interface took no frame */
+    bool unsent;      /* nor a pause that is due */
     bool ending;      /* the port is about to be freed */
     uint64_t lost;    /* frames that were put, and that the interface never takes */
     uint64_t seen_ns, armed_ns;

@@ -18,7 +18,7 @@ struct zovn_wire_settings {
     uint64_t rate_bps;     /* of the line */
     uint64_t delay_ns;     /* of the cable, one way */
     uint64_t response_ns;  /* until a pause is sent and obeyed, of both sides together */
-    uint64_t ring_bytes;   /* of the peer's interface, which a pause does not stop */
+    uint64_t ring_bytes;   /* that may wait below either end, which no pause stops */
     uint64_t buffer_bytes; /* of each class, in bytes of the line */
     uint32_t vni;
     uint8_t local[4];
