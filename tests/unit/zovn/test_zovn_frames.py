@@ -111,6 +111,20 @@ def test_where_a_checksum_begins_moves_with_a_tag() -> None:
     assert got[1] == Offload(1, 1, 58, 1448, 38, 16)
 
 
+def test_a_checksum_that_a_tag_would_move_too_far_is_malformed() -> None:
+    rig = Rig([PortSettings(vlan=7), PortSettings(vlan=1, tagged=(7,))])
+    rig.ports[0].offer(1, 0)
+    rig.ports[1].offer(0, 1)
+    for start in (65534, 65530):
+        rig.send(0, 1, 65535 + 14, Offload(1, 0, 0, 0, start, 0))
+    rig.settle()
+    got = rig.ports[1].receive_with_offload()
+    assert got is not None
+    assert got[1] == Offload(1, 0, 0, 0, 65534, 0)
+    assert rig.ports[1].receive_with_offload() is None
+    assert rig.drops(0) == {"malformed": 1}
+
+
 def test_a_report_of_a_valid_checksum_goes_no_further() -> None:
     rig = known(2)
     sent = rig.send(0, 1, offload=Offload(flags=2, header_bytes=7))
