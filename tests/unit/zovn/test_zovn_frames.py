@@ -44,6 +44,15 @@ def test_a_priority_tag_is_no_vlan() -> None:
     assert rig.drain()[1] == [sent[:12] + sent[16:]]
 
 
+@pytest.mark.parametrize("hidden", [b"\x81\x00", b"\x88\xa8"])
+def test_a_tag_behind_a_tag_is_not_shown_to_a_trunk(hidden: bytes) -> None:
+    """A guest of VLAN 1 would get into VLAN 20 else."""
+    rig = Rig([PortSettings(vlan=1), PortSettings(vlan=1, tagged=(20,))])
+    head, rest = address(1) + address(0), hidden + b"\x00\x14\x08\x00" + bytes(60)
+    rig.ports[0].send(head + b"\x81\x00\xe0\x00" + rest)
+    assert rig.drain()[1] == [head + b"\x81\x00\xe0\x01" + rest]
+
+
 @pytest.mark.parametrize("tag", [None, 7])
 def test_the_longest_frame_passes_and_one_byte_more_does_not(tag: int | None) -> None:
     """The port it goes to has a tag that the other one does not have."""
