@@ -13,7 +13,7 @@
 #include <linux/if.h>
 #include <linux/if_tun.h>
 
-#include "tap/dropped.h"
+#include "system/dropped.h"
 
 enum { HEADS = 256, MOST_FRAME = 9216 + 14 + 4 };
 
@@ -133,7 +133,7 @@ struct zovn_port *zovn_tap_port_new(const char *interface, char *problem) {
     tap->port = (struct zovn_port){.calls = &CALLS, .heads = HEADS, .costly = true};
     tap->file = file;
     snprintf(tap->interface, sizeof tap->interface, "%s", interface);
-    tap->dropped_before = zovn_tap_dropped(interface);
+    tap->dropped_before = zovn_dropped(interface);
     while (tap->unused_count < HEADS)
         complete(&tap->port, (uint16_t)tap->unused_count);
     return &tap->port;
@@ -141,6 +141,6 @@ struct zovn_port *zovn_tap_port_new(const char *interface, char *problem) {
 
 uint64_t zovn_tap_port_lost(const struct zovn_port *port) {
     const struct tap *tap = (const struct tap *)port;
-    uint64_t dropped = zovn_tap_dropped(tap->interface);
+    uint64_t dropped = zovn_dropped(tap->interface);
     return dropped > tap->dropped_before ? dropped - tap->dropped_before : 0;
 }
