@@ -47,13 +47,13 @@ def _built() -> None:
 
 def tag_all(number: int, folder: Path) -> None:
     """Have packets of a container leave with a tag."""
-    source, compiled = folder / "tags.c", folder / "tags.o"
+    source, compiled = folder / "tags.c", str(folder / "tags.o")
     source.write_text(TAGS)
     headers = f"-I/usr/include/{os.uname().machine}-linux-gnu"
-    command = ["clang", "-O2", "-g", "-target", "bpf", headers, "-c", source, "-o", compiled]
+    command = ["clang", "-O2", "-g", "-target", "bpf", headers, "-c", str(source), "-o", compiled]
     subprocess.run(command, check=True)
     run("tc", "-n", container(number), "qdisc", "add", "dev", "e0", "clsact")
-    place = ("dev", "e0", "egress", "bpf", "da", "obj", str(compiled), "sec", "tc")
+    place = ("dev", "e0", "egress", "bpf", "da", "obj", compiled, "sec", "tc")
     run("tc", "-n", container(number), "filter", "add", *place)
 
 
