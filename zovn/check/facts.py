@@ -25,6 +25,8 @@ class Offloads(msgspec.Struct, frozen=True, kw_only=True):
     tx_checksum: bool | None = None
     tso: bool | None = None
     gro: bool | None = None
+    tx_vlan: bool | None = None
+    """The tags of VLAN interfaces, which are then no bytes of the packet."""
 
 
 class Interface(msgspec.Struct, frozen=True, kw_only=True):

@@ -129,6 +129,10 @@ def _veth(facts: Facts, interface: Interface) -> Iterator[Finding]:
         problem = "gro is off: packets arrive through the CPU's backlog, which drops when full"
         fix = f"ethtool -K {quote(name)} gro on"
         yield Finding(where=name, check="offload", problem=problem, fix=fix)
+    if offloads.tx_vlan and any(each.kind == "vlan" for each in facts.interfaces):
+        problem = "txvlan is on: packets of VLAN interfaces arrive at a switch without their tag"
+        fix = f"ethtool -K {quote(name)} txvlan off"
+        yield Finding(where=name, check="offload", problem=problem, fix=fix)
 
 
 def _receive_buffers(facts: Facts) -> Iterator[Finding]:

@@ -19,6 +19,9 @@ _GET_DRIVER: Final = 0x03  # ETHTOOL_GDRVINFO
 _GET_TX_CHECKSUM: Final = 0x16
 _GET_TSO: Final = 0x1E
 _GET_GRO: Final = 0x2B
+_GET_FLAGS: Final = 0x25
+_TX_VLAN: Final = 1 << 7  # ETH_FLAG_TXVLAN
+_ANY: Final = 0xFFFFFFFF
 _DRIVER_INFO: Final = 196
 """Bytes of struct ethtool_drvinfo, of which the name begins at 4 and has 32."""
 _UP: Final = 1
@@ -107,8 +110,13 @@ def _driver(ask: Callable[[bytes], bytes | None]) -> str:
 
 
 def _offloads(ask: Callable[[bytes], bytes | None]) -> Offloads:
-    def on(command: int) -> bool | None:
+    def on(command: int, bits: int = _ANY) -> bool | None:
         answer = ask(struct.pack("II", command, 0))
-        return None if answer is None else bool(struct.unpack("II", answer)[1])
+        return None if answer is None else bool(struct.unpack("II", answer)[1] & bits)
 
-    return Offloads(tx_checksum=on(_GET_TX_CHECKSUM), tso=on(_GET_TSO), gro=on(_GET_GRO))
+    return Offloads(
+        tx_checksum=on(_GET_TX_CHECKSUM),
+        tso=on(_GET_TSO),
+        gro=on(_GET_GRO),
+        tx_vlan=on(_GET_FLAGS, _TX_VLAN),
+    )

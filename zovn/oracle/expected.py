@@ -107,7 +107,8 @@ class ExpectedSwitch:
 
     def _leaving(self, target: int, vlan: int, header: Ethernet) -> bytes:
         settings = self.ports[target]
-        if settings.tagged is None or vlan == settings.vlan:
+        shown = vlan != settings.vlan or header.hides_a_tag
+        if settings.tagged is None or not shown:
             return replace(header, tag=None).as_bytes()
         return replace(header, tag=(header.tag or 0) & 0xF000 | vlan).as_bytes()
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 TAG: Final = 0x8100
+SERVICE_TAG: Final = 0x88A8
 IPV4: Final = 0x0800
 IPV6: Final = 0x86DD
 
@@ -28,6 +29,11 @@ class Ethernet:
     def type(self) -> int:
         """What the frame carries."""
         return int.from_bytes(self.rest[:2], "big")
+
+    @property
+    def hides_a_tag(self) -> bool:
+        """Whether a tag lies behind its tag, which would be taken for its own without that."""
+        return self.tag is not None and self.type in {TAG, SERVICE_TAG}
 
     @property
     def dscp(self) -> int | None:

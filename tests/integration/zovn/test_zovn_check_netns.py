@@ -80,6 +80,7 @@ def test_the_commands_of_all_findings_end_them() -> None:
     assert code == 1
     (interface,) = before["interfaces"]
     assert (interface["name"], interface["kind"]) == ("e0", "veth")
+    assert interface["offloads"]["tx_vlan"]
     assert len(findings(before, "queue")) == 1, "a veth has no queue"
     assert len(findings(before, "offload")) == 2
     for each in before["findings"]:

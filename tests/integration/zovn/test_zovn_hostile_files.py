@@ -1,13 +1,17 @@
-"""Files of a front end that do harm: memory that it truncates, notifications that would wait."""
+"""Files of a front end that do harm: memory that it truncates, files that would wait."""
 
+import fcntl
+import mmap
 import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
+from tempfile import TemporaryFile
 
 import pytest
 from support.waiting import eventually
 from zovn_front_end import RECEIVE, TRANSMIT, FrontEnd, connections
+from zovn_guest import REGION
 from zovn_rig import address, frame
 from zovn_switch_rig import Guest, RunningSwitch, build_guest, running_switch, whole
 
@@ -83,6 +87,35 @@ def test_a_message_about_memory_that_is_gone_ends_no_other_session(
     c.kick()
     assert b.frames(1) == [sent]
     eventually(lambda: "a: the guest cannot be attached: its memory" in switch.log.read_text())
+
+
+class OnDisk(FrontEnd):
+    """One whose memory is a file that another process could serve as well (FUSE)."""
+
+    def new_memory(self) -> mmap.mmap:
+        with TemporaryFile(dir="/var/tmp") as made:  # which lasts, so it is no tmpfs
+            file = os.dup(made.fileno())
+        self.files.append(file)
+        with pytest.raises(OSError, match="Invalid argument"):
+            fcntl.fcntl(file, fcntl.F_GET_SEALS)
+        os.ftruncate(file, REGION)
+        return mmap.mmap(file, REGION)
+
+
+def test_memory_that_is_a_file_on_a_disk_is_not_used(
+    switch: RunningSwitch, connect: Connect
+) -> None:
+    b, c = connect("b"), connect("c")
+    with closing(OnDisk(switch.socket("a"))):
+        said = "a: the guest cannot be attached: its memory is neither a memfd"
+        eventually(lambda: said in switch.log.read_text())
+        sent = frame(address(1), address(2), 0)
+        c.post([2048])
+        c.kick()
+        assert b.send(sent)
+        b.kick()
+        assert c.frames(1) == [sent]
+        assert not switch.port("a").attached
 
 
 def test_a_record_that_its_front_end_truncates_stops_its_port(

@@ -73,6 +73,18 @@ def test_a_switch_that_stands_still_makes_a_tap_lose_and_says_so() -> None:
         ping()
 
 
+def test_a_frame_that_is_too_long_for_the_port_is_dropped_and_not_cut() -> None:
+    with switch() as running:
+        ping()
+        run("ip", "-n", HOST, "link", "set", TAP, "mtu", "20000")
+        with namespaces.inside(
+            HOST, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        ) as sender:
+            sender.sendto(bytes(15_000), (address(1), PORT))
+        eventually(lambda: tap(running).drops["too_long"] == 1)
+        ping()
+
+
 def test_a_tap_that_is_down_refuses_frames_and_one_that_is_removed_is_made_again() -> None:
     with switch() as running:
         ping()

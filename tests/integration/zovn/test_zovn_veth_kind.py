@@ -17,6 +17,7 @@ from rigs.zovn_switch_rig import Guest, RunningSwitch, build_guest, running_swit
 from rigs.zovn_veth_rig import (
     ENOUGH,
     HOST,
+    PORT,
     SO_RCVBUFFORCE,
     address,
     all_sleep,
@@ -25,6 +26,7 @@ from rigs.zovn_veth_rig import (
     floods,
     greet,
     host,
+    inside,
     neighbours,
     port,
     prepare,
@@ -135,6 +137,18 @@ def test_an_interface_that_does_not_exist_yet_is_waited_for() -> None:
             run("ip", "netns", "exec", container(1), "ping", "-c", "3", "-i", "0.1", address(2))
         finally:
             namespaces.remove(container(2))
+
+
+def test_frames_to_a_container_whose_end_is_down_are_lost_and_counted() -> None:
+    with host(1, 2), switch(1, 2) as running, inside(1) as sender:
+        run("ip", "netns", "exec", container(1), "ping", "-c", "1", address(2))
+        assert dropped(running) == 0
+        run("ip", "-n", container(2), "link", "set", "e0", "down")
+        for _ in range(200):
+            sender.sendto(b"x", (address(2), PORT))
+        eventually(lambda: running.port(port(2)).counters["out"] >= 201)
+        eventually(lambda: running.port(port(2)).lost == 200, state=running.report)
+        assert dropped(running) == 200
 
 
 def test_an_interface_that_is_no_veth_is_refused_and_so_is_a_second_port_of_one() -> None:

@@ -11,6 +11,7 @@ from zovn.check.queues import DROP_EARLY, HOLD_BYTES, HOLD_PACKETS
 
 KINDS = sorted(HOLD_PACKETS | HOLD_BYTES | set(DROP_EARLY) | {"noqueue", "unknown"})
 ROOT_HANDLE = 0x80010000
+VLAN = Interface(name="e0.7", kind="vlan")
 maybe = st.one_of(st.none(), st.booleans())
 limits = st.one_of(st.none(), st.integers(0, 1 << 31))
 leaf_kinds = st.sampled_from(KINDS)
@@ -36,7 +37,7 @@ interfaces = st.builds(
     kind=st.sampled_from(["veth", "virtio_net", "e1000"]),
     txqueuelen=st.integers(0, 100_000),
     qdiscs=trees(),
-    offloads=st.builds(Offloads, tx_checksum=maybe, tso=maybe, gro=maybe),
+    offloads=st.builds(Offloads, tx_checksum=maybe, tso=maybe, gro=maybe, tx_vlan=maybe),
 )
 sockets = st.builds(
     Socket,
@@ -47,7 +48,7 @@ sockets = st.builds(
 endpoints = st.builds(
     Facts,
     kernel=st.just((6, 18)),
-    interfaces=st.tuples(interfaces),
+    interfaces=st.one_of(st.tuples(interfaces), st.tuples(interfaces, st.just(VLAN))),
     sockets=st.lists(sockets, max_size=20).map(tuple),
     settings=st.builds(Settings, send_largest=st.integers(4608, 1 << 26)),
 )
@@ -59,7 +60,7 @@ def after(command: str, interface: Interface) -> Interface:
     if words[0] == "ethtool":
         assert words[:3] == ["ethtool", "-K", "e0"]
         pairs = dict(zip(words[3::2], words[4::2], strict=True))
-        names = {"tx": "tx_checksum", "tso": "tso", "gro": "gro"}
+        names = {"tx": "tx_checksum", "tso": "tso", "gro": "gro", "txvlan": "tx_vlan"}
         changed = {names[key]: value == "on" for key, value in pairs.items()}
         return msgspec.structs.replace(
             interface, offloads=msgspec.structs.replace(interface.offloads, **changed)
@@ -81,11 +82,11 @@ def replaced(words: list[str], qdiscs: tuple[Qdisc, ...]) -> tuple[Qdisc, ...]:
 
 @given(endpoints)
 def test_the_commands_end_the_findings(facts: Facts) -> None:
-    (interface,) = facts.interfaces
+    interface, *others = facts.interfaces
     for finding in judge(facts):
         assert finding.fix, finding
         interface = after(finding.fix, interface)
-    fixed = msgspec.structs.replace(facts, interfaces=(interface,))
+    fixed = msgspec.structs.replace(facts, interfaces=(interface, *others))
     assert judge(fixed) == []
 
 

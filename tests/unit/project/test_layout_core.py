@@ -35,8 +35,8 @@ ZOVN: Final[Arrows] = {
             *("tap/tap_port.h", "veth/veth_port.h", "wire/wire_port.h"),
         }
     ),
-    "veth": frozenset({"ports/port.h"}),
-    "tap": frozenset({"ports/port.h"}),
+    "veth": frozenset({"ports/port.h", "system/dropped.h"}),
+    "tap": frozenset({"ports/port.h", "system/dropped.h"}),
     "wire": frozenset({"ports/port.h", "switch/pace.h"}),
     "tools": frozenset({"forward", "ports", "switch/switch.h", "veth", "wire"}),
 }

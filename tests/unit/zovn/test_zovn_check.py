@@ -125,6 +125,19 @@ def test_offloads_of_a_veth(offloads: Offloads, expected: list[str]) -> None:
     assert judge(facts(PFIFO, kind="virtio_net", offloads=offloads)) == []
 
 
+@pytest.mark.parametrize(
+    ("tx_vlan", "expected"), [(True, ["ethtool -K e0 txvlan off"]), (False, []), (None, [])]
+)
+def test_a_veth_below_a_vlan_writes_its_tags_into_packets(
+    tx_vlan: bool | None, expected: list[str]
+) -> None:
+    veth = facts(PFIFO, offloads=Offloads(tx_vlan=tx_vlan))
+    assert judge(veth) == []
+    vlan = Interface(name="e0.7", kind="vlan", qdiscs=(Qdisc(kind="noqueue"),))
+    both = Facts(kernel=(6, 18), interfaces=(*veth.interfaces, vlan), settings=SETTINGS)
+    assert fixes(judge(both)) == expected
+
+
 def test_a_tap_loses_whatever_its_queue() -> None:
     (found,) = judge(facts(PFIFO, kind="tun"))
     assert (found.check, found.fix) == ("driver", "")

@@ -44,6 +44,15 @@ def test_a_priority_tag_is_no_vlan() -> None:
     assert rig.drain()[1] == [sent[:12] + sent[16:]]
 
 
+@pytest.mark.parametrize("hidden", [b"\x81\x00", b"\x88\xa8"])
+def test_a_tag_behind_a_tag_is_not_shown_to_a_trunk(hidden: bytes) -> None:
+    """A guest of VLAN 1 would get into VLAN 20 else."""
+    rig = Rig([PortSettings(vlan=1), PortSettings(vlan=1, tagged=(20,))])
+    head, rest = address(1) + address(0), hidden + b"\x00\x14\x08\x00" + bytes(60)
+    rig.ports[0].send(head + b"\x81\x00\xe0\x00" + rest)
+    assert rig.drain()[1] == [head + b"\x81\x00\xe0\x01" + rest]
+
+
 @pytest.mark.parametrize("tag", [None, 7])
 def test_the_longest_frame_passes_and_one_byte_more_does_not(tag: int | None) -> None:
     """The port it goes to has a tag that the other one does not have."""
@@ -109,6 +118,20 @@ def test_where_a_checksum_begins_moves_with_a_tag() -> None:
     got = rig.ports[1].receive_with_offload()
     assert got is not None
     assert got[1] == Offload(1, 1, 58, 1448, 38, 16)
+
+
+def test_a_checksum_that_a_tag_would_move_too_far_is_malformed() -> None:
+    rig = Rig([PortSettings(vlan=7), PortSettings(vlan=1, tagged=(7,))])
+    rig.ports[0].offer(1, 0)
+    rig.ports[1].offer(0, 1)
+    for start in (65534, 65530):
+        rig.send(0, 1, 65535 + 14, Offload(1, 0, 0, 0, start, 0))
+    rig.settle()
+    got = rig.ports[1].receive_with_offload()
+    assert got is not None
+    assert got[1] == Offload(1, 0, 0, 0, 65534, 0)
+    assert rig.ports[1].receive_with_offload() is None
+    assert rig.drops(0) == {"malformed": 1}
 
 
 def test_a_report_of_a_valid_checksum_goes_no_further() -> None:

@@ -13,6 +13,8 @@ struct zovn_interface_port {
     struct zovn_line line;
     struct zovn_port *port; /* NULL: it is not attached */
     bool was_there;
+    /* What was said of this attachment, at most. */
+    uint64_t most_lost;
     uint64_t lost;                    /* of earlier attachments, before frames came to the port */
     char problem[ZOVN_REFUSAL_BYTES]; /* why it is not attached, as it was said */
 };
@@ -120,9 +122,13 @@ static struct look look_at(const struct zovn_interface_port *named) {
     return looked;
 }
 
-static uint64_t lost_now(const struct zovn_interface_port *named) {
+/* An interface that has left this network namespace says nothing. */
+static uint64_t lost_now(struct zovn_interface_port *named) {
     const struct zovn_interface_driver *driver = named->driver;
-    return named->port && driver->lost ? driver->lost(named->port) : 0;
+    uint64_t said = named->port && driver->lost ? driver->lost(named->port) : 0;
+    if (said > named->most_lost)
+        named->most_lost = said;
+    return named->most_lost;
 }
 
 static bool is_gone(const struct zovn_interface_port *named) {
@@ -132,6 +138,7 @@ static bool is_gone(const struct zovn_interface_port *named) {
 
 static void detach(struct zovn_interface_port *named) {
     named->lost += lost_now(named);
+    named->most_lost = 0;
     zovn_ending_detach(&named->line, named->port, named->driver->end);
     named->port = NULL;
 }

@@ -6,6 +6,7 @@
 #include "switch/words.h"
 
 enum { IPV4 = 0x0800, IPV6 = 0x86dd, IPV4_BYTES = 20, TAG_BYTES = 4, CONGESTED = 3 };
+enum { TAG = 0x8100, SERVICE_TAG = 0x88a8 };
 
 /* Only packets of ECN senders are marked, and those only that are not marked already. */
 static bool markable(uint32_t bits) {
@@ -57,9 +58,15 @@ static uint8_t *remove_tag(uint8_t *head) {
 static uint8_t *insert_tag(uint8_t *head, uint16_t vlan) {
     uint8_t *begin = head - TAG_BYTES;
     memmove(begin, head, 12);
-    zovn_set_word(begin + 12, 0x8100);
+    zovn_set_word(begin + 12, TAG);
     zovn_set_word(begin + 14, vlan);
     return begin;
+}
+
+/* A tag that lies behind the one to be removed would be taken for the frame's own. */
+static bool hides_a_tag(const struct zovn_facts *facts) {
+    uint32_t type = zovn_word_at(facts->header + zovn_network_at(facts) - 2);
+    return facts->tagged && (type == TAG || type == SERVICE_TAG);
 }
 
 /* Return where the frame begins then. A tag keeps its priority. */
@@ -83,7 +90,7 @@ static bool keep(struct zovn_frame *frame, struct zovn_head *room, const struct 
 
 bool zovn_edit(struct zovn_frame *frame, struct zovn_head *room, const struct zovn_facts *facts,
                bool mark, const struct zovn_port_settings *to) {
-    bool tag = to->trunk && facts->vlan != to->vlan;
+    bool tag = to->trunk && (facts->vlan != to->vlan || hides_a_tag(facts));
     if (!mark && !tag && !facts->tagged)
         return keep(frame, room, facts);
     uint8_t *head = room->bytes + TAG_BYTES;

@@ -6,7 +6,7 @@
 #include "switch/segment.h"
 #include "switch/words.h"
 
-enum { NEEDS_CHECKSUM = 1, ECN_BIT = 0x80, MOST_PACKET = 65535 };
+enum { NEEDS_CHECKSUM = 1, ECN_BIT = 0x80, MOST_PACKET = 65535, TAG_BYTES = 4 };
 enum { TAG = 0x8100, IPV4 = 0x0800, IPV6 = 0x86dd };
 
 int32_t zovn_offloads_of(const struct zovn_offload *offload) {
@@ -19,11 +19,12 @@ int32_t zovn_offloads_of(const struct zovn_offload *offload) {
            (offload->flags & NEEDS_CHECKSUM ? ZOVN_CHECKSUM : 0);
 }
 
-/* The place is behind Ethernet's header and within the frame; in a packet all fields are even. */
+/* The place is behind Ethernet's header and within the frame; in a packet all fields are even. A tag
+ * that is added later moves it. */
 static bool checksum_holds(const struct zovn_facts *facts, const struct zovn_offload *offload) {
     uint32_t start = offload->checksum_start, offset = offload->checksum_offset;
-    return start >= zovn_network_at(facts) && start + offset + 2 <= facts->length &&
-           start % 2 == 0 && offset % 2 == 0;
+    return start >= zovn_network_at(facts) && start + TAG_BYTES <= UINT16_MAX &&
+           start + offset + 2 <= facts->length && start % 2 == 0 && offset % 2 == 0;
 }
 
 /* A frame to be segmented has no checksum yet (5.1.6.2). */

@@ -13,9 +13,10 @@
 #include <linux/if.h>
 #include <linux/if_tun.h>
 
-#include "tap/dropped.h"
+#include "system/dropped.h"
 
 enum { HEADS = 256, MOST_FRAME = 9216 + 14 + 4 };
+enum { READ_BYTES = MOST_FRAME + 2 }; /* the kernel cuts a longer frame, and does not say so */
 
 struct tap {
     struct zovn_port port;
@@ -25,7 +26,7 @@ struct tap {
     uint32_t unused_count;
     uint16_t unused[HEADS]; /* a stack */
     uint32_t lengths[HEADS];
-    uint8_t bytes[HEADS][MOST_FRAME];
+    uint8_t bytes[HEADS][READ_BYTES];
 };
 
 static struct tap *of(struct zovn_port *port) {
@@ -38,7 +39,7 @@ static bool is_gone(int error) {
 
 /* Other errors pass: an interface that is down has nothing to read. */
 static uint32_t read_frame(struct tap *tap, uint16_t head) {
-    ssize_t length = read(tap->file, tap->bytes[head], MOST_FRAME);
+    ssize_t length = read(tap->file, tap->bytes[head], READ_BYTES);
     if (length < 0 && is_gone(errno))
         tap->port.fault = ZOVN_PEER_GONE;
     return length > 0 ? (uint32_t)length : 0;
@@ -61,6 +62,8 @@ static uint32_t peek(struct zovn_port *port, uint16_t *heads, uint32_t most) {
 static enum zovn_frame_result frame(struct zovn_port *port, uint16_t head,
                                     struct zovn_frame *frame) {
     struct tap *tap = of(port);
+    if (tap->lengths[head] > MOST_FRAME)
+        return ZOVN_FRAME_TOO_LONG;
     zovn_frame_begin(frame);
     zovn_frame_append(frame, tap->bytes[head], tap->lengths[head]);
     return tap->lengths[head] < ZOVN_LEAST_BYTES ? ZOVN_FRAME_MALFORMED : ZOVN_FRAME_OK;
@@ -133,7 +136,7 @@ struct zovn_port *zovn_tap_port_new(const char *interface, char *problem) {
     tap->port = (struct zovn_port){.calls = &CALLS, .heads = HEADS, .costly = true};
     tap->file = file;
     snprintf(tap->interface, sizeof tap->interface, "%s", interface);
-    tap->dropped_before = zovn_tap_dropped(interface);
+    tap->dropped_before = zovn_dropped(interface);
     while (tap->unused_count < HEADS)
         complete(&tap->port, (uint16_t)tap->unused_count);
     return &tap->port;
@@ -141,6 +144,6 @@ struct zovn_port *zovn_tap_port_new(const char *interface, char *problem) {
 
 uint64_t zovn_tap_port_lost(const struct zovn_port *port) {
     const struct tap *tap = (const struct tap *)port;
-    uint64_t dropped = zovn_tap_dropped(tap->interface);
+    uint64_t dropped = zovn_dropped(tap->interface);
     return dropped > tap->dropped_before ? dropped - tap->dropped_before : 0;
 }

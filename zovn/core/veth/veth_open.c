@@ -5,6 +5,7 @@
 
 #include <linux/rtnetlink.h>
 
+#include "system/dropped.h"
 #include "veth/napi_poll.h"
 #include "veth/netlink.h"
 #include "veth/poller.h"
@@ -113,8 +114,10 @@ struct zovn_veth *zovn_veth_open(const char *interface, char *problem) {
     if (zovn_problem_look_up(&veth->interface, interface, problem) &&
         is_usable(&veth->interface, problem) && open_frames(veth, problem) &&
         open_sockets(veth, problem) && open_program(veth, problem) && prepare(veth, problem) &&
-        attach(veth, problem) && own(veth, problem))
+        attach(veth, problem) && own(veth, problem)) {
+        veth->dropped_before = zovn_dropped(veth->interface.name);
         return veth;
+    }
     zovn_veth_close(veth);
     return NULL;
 }

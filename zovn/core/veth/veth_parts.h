@@ -22,6 +22,7 @@ struct zovn_veth {
     bool runs;     /* the poller knows the NAPI */
     bool ending;   /* the port is about to be freed */
     uint32_t peeks;
+    uint64_t dropped_before; /* by the kernel, at the interface */
 };
 
 /* Open everything that a port needs; NULL with the reason in `problem`. */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "system/dropped.h"
 #include "veth/frames.h"
 #include "veth/poller.h"
 #include "veth/veth_parts.h"
@@ -131,6 +132,9 @@ void zovn_veth_port_end(struct zovn_port *port) {
     of(port)->ending = true;
 }
 
+/* The kernel takes what it sends by the socket, and drops it if the other end is down. */
 uint64_t zovn_veth_port_lost(const struct zovn_port *port) {
-    return zovn_frames_lost(&((const struct zovn_veth *)port)->frames);
+    const struct zovn_veth *veth = (const struct zovn_veth *)port;
+    uint64_t dropped = zovn_dropped(veth->interface.name), before = veth->dropped_before;
+    return zovn_frames_lost(&veth->frames) + (dropped > before ? dropped - before : 0);
 }

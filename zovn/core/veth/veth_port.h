@@ -32,8 +32,8 @@ bool zovn_veth_port_possible(const char *interface);
 
 enum zovn_veth_state zovn_veth_port_state(const struct zovn_port *port);
 
-/* Return how many frames from the container the kernel lost: 0, unless the port was not stepped
- * for ten seconds. */
+/* Return how many frames the kernel lost: from the container, if the port was not stepped for ten seconds;
+ * to it, while its end was down. */
 uint64_t zovn_veth_port_lost(const struct zovn_port *port);
 
 /* The port is about to be removed: what the container has no room for counts as lost from now on

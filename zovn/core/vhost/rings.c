@@ -98,13 +98,29 @@ static bool read_features(int device, struct zovn_ring_settings *settings) {
     return true;
 }
 
-static bool guard_memory(int device, bool *lost) {
+/* Of files in memory alone the kernel knows seals. Pages of another one may come from a process (FUSE), for which a
+ * forwarding thread would wait without limit; even `fstat` would ask it. */
+static bool is_memory(int file) {
+    return fcntl(file, F_GET_SEALS) >= 0;
+}
+
+static const char *guard_region(const struct rte_vhost_mem_region *region, bool *lost) {
+    if (!is_memory(region->fd))
+        return "its memory is neither a memfd, nor in tmpfs or huge pages";
+    if (!zovn_guard_add(region->mmap_addr, region->mmap_size, lost))
+        return "there is no room to guard its memory";
+    return NULL;
+}
+
+static const char *guard_memory(int device, bool *lost) {
     struct rte_vhost_memory *table = NULL;
-    bool fits = rte_vhost_get_mem_table(device, &table) == 0 && table;
-    for (uint32_t i = 0; fits && i < table->nregions; i++)
-        fits = zovn_guard_add(table->regions[i].mmap_addr, table->regions[i].mmap_size, lost);
+    if (rte_vhost_get_mem_table(device, &table) < 0 || !table)
+        return "its memory cannot be used";
+    const char *problem = NULL;
+    for (uint32_t i = 0; !problem && i < table->nregions; i++)
+        problem = guard_region(&table->regions[i], lost);
     free(table);
-    return fits;
+    return problem;
 }
 
 const char *zovn_vhost_device(int device, struct zovn_memory *memory,
@@ -113,7 +129,7 @@ const char *zovn_vhost_device(int device, struct zovn_memory *memory,
         return "its features are not known";
     if (!read_memory(device, memory))
         return "its memory cannot be used";
-    return guard_memory(device, &memory->lost) ? NULL : "there is no room to guard its memory";
+    return guard_memory(device, &memory->lost);
 }
 
 /* All of it, whatever size the ring has now: so it takes the same room each time. */

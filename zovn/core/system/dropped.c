@@ -1,5 +1,5 @@
 /* Reads the kernel's counters of an interface: /proc/net/dev, which follows the network namespace. */
-#include "tap/dropped.h"
+#include "system/dropped.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -16,7 +16,7 @@ static bool read_line(const char *line, const char *interface, uint64_t *dropped
                   dropped) == 1;
 }
 
-uint64_t zovn_tap_dropped(const char *interface) {
+uint64_t zovn_dropped(const char *interface) {
     char line[512];
     uint64_t dropped = 0;
     FILE *file = fopen("/proc/thread-self/net/dev", "re");
