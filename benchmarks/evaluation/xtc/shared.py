@@ -46,7 +46,7 @@ RELEASED: Final = Window(1, 3)
 """After a turn, without control."""
 STEADY: Final = 0.25
 """How much the uncontrolled throughput may change during a turn, as a part of it."""
-ATTEMPTS: Final = 4
+ATTEMPTS: Final = 2
 
 
 @dataclass(frozen=True)
