@@ -1,4 +1,4 @@
-"""A wire whose frames wait in a gate of its interface, as xco has them: what a pause still stops."""
+"""A wire whose frames wait in a gate of its interface, as of xco: what a pause still stops."""
 
 import select
 from collections.abc import Iterator
@@ -21,12 +21,13 @@ RING = 32_768
 SLOW = ("rate", "100bit", "burst", "1600", "limit", "10000000")
 """Closed: a frame passes, and the next one after a hundred seconds."""
 FAST = ("rate", "1gbit", "burst", "10000000", "limit", "10000000")
+EVERY = ("u32", "match", "u32", "0", "0")
 GATE = (
     ("qdisc", "add", "dev", "w0", "root", "handle", "1:", "htb", "default", "1"),
     ("class", "add", "dev", "w0", "parent", "1:", "classid", "1:1", "htb", "rate", "1gbit"),
     ("class", "add", "dev", "w0", "parent", "1:", "classid", "1:2", "htb", "rate", "1gbit"),
     ("qdisc", "add", "dev", "w0", "parent", "1:2", "handle", "2:", "tbf", *SLOW),
-    tuple("filter add dev w0 parent 1: protocol 802.1q u32 match u32 0 0 flowid 1:2".split()),
+    ("filter", "add", "dev", "w0", "parent", "1:", "protocol", "802.1q", *EVERY, "flowid", "1:2"),
 )
 """Frames of a tunnel, which have an outer tag, wait in a gate; what is not IP passes it by."""
 FULL = ("qdisc", "add", "dev", "w0", "parent", "1:1", "bfifo", "limit", "1")

@@ -344,9 +344,7 @@ def test_a_ceiling_is_no_measure_of_a_lower_setpoint() -> None:
     """At its ceiling a router forwards 50 of 90 kp/s; it needs 0.9 for the 45 that it gets."""
     full = CapFraction(1.0)
     bounds, memory = Bounds(CapFraction(0.01), full), (LAW.start(full), Headroom())
-    seen = Sample(
-        50e3, full, offered=90e3, used=full, binding=True, shielded=True, guarded=True
-    )
+    seen = Sample(50e3, full, offered=90e3, used=full, binding=True, shielded=True, guarded=True)
     for _ in range(3):
         memory, _ = stepped(LAW, memory, 90e3, seen, bounds)
     _, decision = stepped(LAW, memory, 45e3, seen, bounds)
