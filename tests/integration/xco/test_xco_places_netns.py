@@ -34,7 +34,6 @@ GAP_S, LEARNT_S = 0.2, 0.1
 """Of a VM that moves: the longest silence, and until all hosts know where it is."""
 READ_S = 3.0
 """Within it a bridge's whole table is read again, and what that withdraws is told to all."""
-VLANS = (10, 20)
 UNSHAPED = 5
 """The mode of a coordinator without queues."""
 
@@ -282,26 +281,6 @@ def test_a_host_without_queues_still_says_what_is_behind_it(hosts: Site) -> None
     hosts.announce("late", "h1")
     eventually(lambda: known_at(hosts, LATE_MAC, "h1"))
     assert stays(hosts, VM_MAC, "h1")
-
-
-def test_an_address_stays_until_the_last_vlan_has_forgotten_it(hosts: Site) -> None:
-    """The first one that forgot it withdrew it."""
-    hosts.announce("vm", "h1")
-    eventually(lambda: known_at(hosts, VM_MAC, "h1"))  # so its port forwards
-    hosts.inside("h1", "link set br0 type bridge vlan_filtering 1")
-    bridge(hosts, *(f"vlan add dev {port} vid {vlan}" for port in ("vm", "e0") for vlan in VLANS))
-    bridge(hosts, *(f"fdb add {LATE_MAC} dev vm master dynamic vlan {vlan}" for vlan in VLANS))
-    eventually(lambda: known_at(hosts, LATE_MAC, "h1"))
-    bridge(hosts, f"fdb del {LATE_MAC} dev vm master vlan {VLANS[1]}")
-    assert stays(hosts, LATE_MAC, "h1")
-    bridge(hosts, f"fdb del {LATE_MAC} dev vm master vlan {VLANS[0]}")
-    eventually(lambda: not known_at(hosts, LATE_MAC, "h1"))
-
-
-def bridge(hosts: Site, *lines: str) -> None:
-    """Carry out commands of bridge(8) at h1 in one batch."""
-    command = ["bridge", "-n", hosts.named("h1"), "-batch", "-"]
-    subprocess.run(command, input="\n".join(lines), text=True, check=True, capture_output=True)
 
 
 def known_at(hosts: Site, mac: str, host: str) -> bool:
