@@ -118,7 +118,7 @@ class StoreSection(Section, frozen=True):
     """Events older than this are removed, once a day."""
     keep_audit_days: Annotated[int, msgspec.Meta(ge=1, le=36_600)] = 730
     """The same for changes in the audit log, for revoked or expired tokens, and for superseded
-    versions of contracts that no report needs any more."""
+    versions of contracts that no report needs."""
 
 
 class LinkSection(Section, frozen=True):

@@ -153,7 +153,7 @@ def test_a_way_is_next_to_no_control_before_and_after_it() -> None:
     [
         ((105.0,), [100.0], 105.0),
         ((50.0, 48.0), [100.0, 50.0], 48.0),
-        ((50.0, 100.0, 60.0, 75.0), [100.0, 50.0, 100.0, 60.0], 75.0),
+        ((50.0, 70.0), [100.0, 50.0], 70.0),
     ],
     ids=["steady", "steady again", "never: the steadiest"],
 )
