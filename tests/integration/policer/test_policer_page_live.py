@@ -171,6 +171,20 @@ def test_a_stream_that_falls_silent_is_shown_as_stale_until_it_speaks_again(visi
     until(lambda: health.inner_text() == "")
 
 
+def test_an_answer_that_breaks_off_is_a_service_that_does_not_answer(visit: Visit) -> None:
+    visit.go()
+    said = visit.page.evaluate(
+        r"""async () => {
+            const { call } = await import("/js/api.js");
+            const late = () => Promise.reject(new DOMException("late", "TimeoutError"));
+            const headers = new Headers({ "Content-Type": "application/json" });
+            window.fetch = async () => ({ ok: true, status: 200, headers, json: late });
+            return call("GET", "/v1/hosts").catch((problem) => problem.title ?? problem.message);
+        }"""
+    )
+    assert said == "The service does not answer."
+
+
 def test_who_leads_and_a_brake_on_all_ladders_are_shown(visit: Visit) -> None:
     visit.sign_in()
     visit.sees("This policer leads, epoch 7.")

@@ -64,7 +64,7 @@ def runs(pid: int) -> bool:
     """Whether a process is there, and more than a zombie."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the second: it ends while it is read
         return False
     return "State:\tZ" not in status
 

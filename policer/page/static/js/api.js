@@ -36,7 +36,7 @@ export async function call(method, where, { body, headers = {}, signal, secret }
   const answer = await send(method, where, { body, headers, signal, secret });
   if (answer.ok) {
     return {
-      value: await content(answer),
+      value: await answered(content(answer), signal),
       etag: answer.headers.get("ETag"),
       status: answer.status,
     };
@@ -48,7 +48,7 @@ export async function call(method, where, { body, headers = {}, signal, secret }
 export async function save(where, name, signal) {
   const answer = await send("GET", where, { signal });
   if (!answer.ok) throw await refused(answer);
-  const address = URL.createObjectURL(await answer.blob());
+  const address = URL.createObjectURL(await answered(answer.blob(), signal));
   const link = document.createElement("a");
   link.href = address;
   link.download = name;
@@ -58,19 +58,25 @@ export async function save(where, name, signal) {
 
 async function send(method, where, { body, headers, signal, secret } = {}) {
   const late = AbortSignal.timeout(PATIENCE_MS);
+  const asked = fetch(where, {
+    method,
+    headers: {
+      ...bearer(secret),
+      ...(body && { "Content-Type": "application/json" }),
+      ...headers,
+    },
+    body: body && JSON.stringify(body),
+    signal: signal ? AbortSignal.any([signal, late]) : late,
+  });
+  return answered(asked, signal);
+}
+
+/** Wait for an answer, or for its contents: the service may fall silent between the two. */
+async function answered(reading, signal) {
   try {
-    return await fetch(where, {
-      method,
-      headers: {
-        ...bearer(secret),
-        ...(body && { "Content-Type": "application/json" }),
-        ...headers,
-      },
-      body: body && JSON.stringify(body),
-      signal: signal ? AbortSignal.any([signal, late]) : late,
-    });
+    return await reading;
   } catch (error) {
-    if (signal?.aborted) throw error;
+    if (signal?.aborted || error instanceof SyntaxError) throw error;
     throw new Problem(0, { title: "The service does not answer." });
   }
 }
