@@ -1,6 +1,6 @@
 """What six held routers lose of the aggregate, by what their setpoints add up to.
 
-    python -m benchmarks.evaluation.xtc.headroom    # five minutes, as root
+    python -m benchmarks.evaluation.xtc.headroom    # eight minutes, as root
 
 `xtc-six` gives out all that the host forwards without control, as the paper does. Here the
 setpoints of its configuration A add up to that, to less, and to more, in turns.

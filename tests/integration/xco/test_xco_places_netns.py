@@ -33,7 +33,7 @@ SO_TIMESTAMPNS = 35
 GAP_S, LEARNT_S = 0.2, 0.1
 """Of a VM that moves: the longest silence, and until all hosts know where it is."""
 READ_S = 3.0
-"""Within it a bridge's whole table is read again, and what that withdraws is told to all."""
+"""Within it a bridge's whole table is read again, and all hosts know what that withdraws."""
 UNSHAPED = 5
 """The mode of a coordinator without queues."""
 

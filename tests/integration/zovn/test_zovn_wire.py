@@ -322,8 +322,8 @@ def test_what_is_not_sound_or_of_others_is_refused_and_counted() -> None:
     peer.send(tagged(address(SINK), 0, 1), vni=VNI + 1)
     whole = encapsulated(tagged(address(SINK), 0, 1), RawPath(peer.there, peer.here, VNI, 0, True))
     peer.raw.send(whole[:28] + bytes((whole[28] ^ 1,)) + whole[29:])  # the outer checksum
-    stranger = endpoint(mac("there"), socket.inet_aton("10.9.0.99"))
-    path = RawPath(stranger, peer.here, VNI, 0, tagged=True)
+    unlisted = endpoint(mac("there"), socket.inet_aton("10.9.0.99"))
+    path = RawPath(unlisted, peer.here, VNI, 0, tagged=True)
     peer.raw.send(encapsulated(tagged(address(SINK), 0, 1), path))
     peer.send(tagged(address(SINK), 0, 2))
     passing(peer.rig, until=peer.rig.ports[SINK].receive)
