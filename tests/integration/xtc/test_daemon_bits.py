@@ -38,11 +38,11 @@ def test_a_bit_rate_is_held_with_frames_of_two_sizes(host: Host) -> None:
 
 
 def check_held(host: Host, daemon: Daemon, setpoint: float) -> Report:
-    """Judge by what the kernel counted, and return a report of the router."""
+    """Judge by what the kernel counted, and return a report that knows the router's rates."""
     daemon.wait_until_held("kern")
     watch(daemon.runtime, SETTLING)
     host.check_held(daemon, WATCHED, MOST, {"kern": setpoint}, in_bits=True)
-    return daemon.report("kern")
+    return daemon.wait_for("kern", lambda report: report.throughput_bps is not None)
 
 
 def frame_bytes(report: Report) -> float:

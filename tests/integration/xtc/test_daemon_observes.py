@@ -1,7 +1,8 @@
 """A daemon that only observes shows what it would do, and the kernel has nothing of it."""
 
 import socket
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -55,21 +56,28 @@ def programs(interface: str) -> list[tuple[clsact.Filter, int | None]]:
     ]
 
 
-def watched(daemon: Daemon, look: Callable[[], object]) -> tuple[dict[str, Report], list[object]]:
-    """Return the last of some ticks' reports, and what was to be seen at each of them."""
-    seen, reports = [], {}
+def watched(
+    daemon: Daemon, look: Callable[[], object]
+) -> tuple[Mapping[str, Sequence[Report]], list[object]]:
+    """Return each router's reports of some ticks, and what was to be seen at each of them."""
+    seen: list[object] = []
+    reports: defaultdict[str, list[Report]] = defaultdict(list)
     for tick in islice(daemon.client.telemetry(), TICKS):
-        reports = {report.vr: report for report in tick.routers}
+        for report in tick.routers:
+            reports[report.vr].append(report)
         seen.append(look())
     return reports, seen
 
 
-def check_observed(report: Report) -> None:
-    assert report.active
-    assert report.observing
-    assert report.cap is None
-    assert (report.throughput_pps or 0.0) > 1.5 * SETPOINT, "nothing holds it"
-    assert report.proposed_cap is not None, "it is flooded"
+def check_observed(reports: Sequence[Report]) -> None:
+    """Check every tick; a late one, or one without CPU, may know no rate and propose no cap."""
+    for report in reports:
+        assert report.active
+        assert report.observing
+        assert report.cap is None
+    rates = [report.throughput_pps or 0.0 for report in reports]
+    assert max(rates) > 1.5 * SETPOINT, "nothing holds it"
+    assert any(report.proposed_cap is not None for report in reports), "it is flooded"
 
 
 def test_a_daemon_killed_three_times_only_observes_until_it_is_told_to_hold(host: Host) -> None:
@@ -85,10 +93,9 @@ def test_a_daemon_killed_three_times_only_observes_until_it_is_told_to_hold(host
     observer = host.start()
     reports, seen = watched(observer, partial(written, host, user))
     assert [each for each in seen if each != left] == []
-    assert reports["user"].active
-    assert reports["user"].observing
-    assert reports["user"].throughput_pps
-    assert reports["user"].problem == OBSERVED
+    assert all(report.active and report.observing for report in reports["user"])
+    assert any(report.throughput_pps for report in reports["user"])
+    assert reports["user"][-1].problem == OBSERVED
     assert "observing" in observer.log
     shown = host.xtc("status")
     assert "only observed: the daemon ended 3 times within 10 minutes" in unwrapped(shown.stdout)
@@ -116,7 +123,7 @@ def test_observe_in_a_routers_table_leaves_that_router_alone(host: Host) -> None
     reports, seen = watched(daemon, partial(written, host, seen_only))
     assert [each for each in seen if each != before] == []
     check_observed(reports["seen"])
-    assert not reports["held"].observing
+    assert not any(report.observing for report in reports["held"])
     assert cap_of(held) is not None
     daemon.stop()
     assert written(host, seen_only) == before
@@ -132,9 +139,9 @@ def test_observe_in_the_daemons_table_leaves_every_router_alone(host: Host) -> N
     daemon.wait_for("r-user-space", lambda report: report.proposed_cap is not None)
     reports, seen = watched(daemon, lambda: [written(host, one) for one in routers])
     assert [each for each in seen if each != before] == []
-    for report in reports.values():
-        check_observed(report)
-        assert report.problem == "only observed: daemon.observe is set"
+    for one in routers:
+        check_observed(reports[one.name])
+        assert reports[one.name][-1].problem == "only observed: daemon.observe is set"
     refused = host.xtc("limit", "r-kernel", "--rate", "1kpps")
     assert refused.returncode == 1
     assert "only observed" in refused.stderr

@@ -12,6 +12,8 @@ from typing import Final
 
 import pytest
 from conftest import Host
+from support.holding import throughputs
+from support.inconclusive import inconclusive
 from support.waiting import eventually
 from support.weights import make_punctual
 
@@ -108,8 +110,15 @@ def largest(seen: Sequence[Report]) -> float:
 
 
 def check_held(seen: Sequence[Report]) -> None:
-    """Check the mean from above; a machine short of CPU may keep it below."""
-    mean = fmean(report.throughput_pps or 0.0 for report in seen)
+    """Check the mean from above; a machine short of CPU may keep it below.
+
+    Of a tick that comes too early or too late, the daemon knows no rate.
+    """
+    known = [report for report in seen if report.throughput_pps is not None]
+    if 2 * len(known) < len(seen):
+        inconclusive(f"no rate is known of most of {len(seen)} ticks")
+    mean = fmean(throughputs(known))
     assert mean <= (1 + MOST) * SETPOINT
-    got = fmean(report.used or 0.0 for report in seen) / fmean(report.cap or 1.0 for report in seen)
+    used, caps = ([one.used or 0.0 for one in known], [one.cap or 1.0 for one in known])
+    got = fmean(used) / fmean(caps)
     assert mean >= (1 - MOST) * min(1.0, got) * SETPOINT
