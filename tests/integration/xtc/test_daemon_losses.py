@@ -166,6 +166,5 @@ def held(host: Host) -> Daemon:
 
 def check_held(daemon: Daemon, router: Router) -> None:
     daemon.wait_until_held(router.name, without_problem=True)
-    report = daemon.report(router.name)
-    assert report.mode is Mode.CLOSED_LOOP
+    daemon.wait_for(router.name, lambda report: report.mode is Mode.CLOSED_LOOP)
     assert cap_of(router) is not None
