@@ -1,8 +1,11 @@
 """The real daemon holds real routers at their setpoints, and puts back what it found."""
 
+import math
+import time
+
 import pytest
 from conftest import Daemon, Host, cap_of, switches_of
-from support.holding import watch
+from support.holding import stream, watch
 
 from benchmarks.rig import cpu_seconds
 from lab.routers.router import Router
@@ -53,9 +56,15 @@ def check_means(host: Host, daemon: Daemon, **setpoints: float) -> None:
 
 
 def check_reported_caps(daemon: Daemon, *routers: Router) -> None:
-    """Compare what a tick reports with what the kernel held before it."""
-    stream = daemon.client.telemetry()
-    next(stream)
-    in_force = {router.name: cap_of(router) for router in routers}
-    reported = {report.vr: report.cap for report in next(stream).routers}
+    """Compare what a tick reports with what the kernel held between the one before and it."""
+    in_force: dict[str, float | None] = {}
+    read_at = math.inf
+    for tick in stream(daemon.runtime):
+        if read_at < tick.at:
+            break
+        in_force = {router.name: cap_of(router) for router in routers}
+        read_at = time.monotonic()
+    else:
+        pytest.fail("the caps were never read between two ticks")
+    reported = {report.vr: report.cap for report in tick.routers}
     assert reported == pytest.approx(in_force, rel=0.01)
