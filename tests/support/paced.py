@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-STATE: Final = struct.Struct("=dd")
+STATE: Final = struct.Struct("=ddd")
+"""Packets sent, seconds late, and the instant of the last step; 0 instead while it sends."""
 STEP_S: Final = 0.001
 PUNCTUAL_S: Final = 0.002
 """A step that comes later than this is counted as a time in which nothing was sent."""
@@ -43,7 +44,7 @@ class Paced:
             sizes: of the payloads in turn, in bytes.
             netns: the network namespace to enter, where the caller starts it elsewhere.
         """
-        self.state.write_bytes(STATE.pack(0.0, 0.0))
+        self.state.write_bytes(STATE.pack(0.0, 0.0, 0.0))
         words = [sys.executable, __file__, str(self.state), *ends, str(rate), "--netns", netns]
         return [*words, "--sizes", *map(str, sizes)]
 
@@ -52,8 +53,13 @@ class Paced:
         return float(STATE.unpack(self.state.read_bytes())[0])
 
     def late(self) -> float:
-        """Return for how many seconds it could not send."""
-        return float(STATE.unpack(self.state.read_bytes())[1])
+        """Return for how many seconds it could not send, with those since it should have woken.
+
+        While it sends, it is not late: a limit that stops it is to be seen.
+        """
+        now = time.monotonic()
+        _, late, last = STATE.unpack(self.state.read_bytes())
+        return float(late + max(0.0, now - last - PUNCTUAL_S)) if last else float(late)
 
 
 def main() -> None:
@@ -72,7 +78,10 @@ def main() -> None:
 
 
 def send(
-    out: socket.socket, packets: list[bytes], rate: float, publish: Callable[[float, float], None]
+    out: socket.socket,
+    packets: list[bytes],
+    rate: float,
+    publish: Callable[[float, float, float], None],
 ) -> None:
     """Send what is due in each step; what was due while this stood still is not made up for."""
     sent, late, owed, last = 0, 0.0, 0.0, time.monotonic()
@@ -81,10 +90,11 @@ def send(
         late += max(0.0, now - last - PUNCTUAL_S)
         owed += min(now - last, PUNCTUAL_S) * rate
         last = now
+        publish(float(sent), late, 0.0)
         while owed >= 1:
             transmit(out, packets[sent % len(packets)])
             sent, owed = sent + 1, owed - 1
-        publish(float(sent), late)
+        publish(float(sent), late, last)
         time.sleep(STEP_S)
 
 
