@@ -30,6 +30,7 @@ from xtc.kernel.joining import SINGLE, gso_segments, joining, set_gso_segments, 
 from xtc.kernel.namespaces import cookie, in_namespace
 from xtc.kernel.offload import gro, set_gro, set_gro_list, set_tso, set_uso, tso
 from xtc.kernel.peer import find_peer
+from xtc.kernel.reserved import reserved
 from xtc.kernel.scheduling import SCHED_DEADLINE, SCHED_OTHER, get_policy, set_policy
 from xtc.kernel.sysfs import namespace_sysfs
 from xtc.manager.cap import MAX_CONFLICTS, CapController
@@ -52,6 +53,7 @@ CAP = 0.01
 CAPS, PERIOD_US = (0.005, 0.01), 4000
 """A turn has cost a thread up to 6 us before its first packet: more than half of 1 % of a period of
 1 ms, so that the rates of two caps are not in proportion."""
+TRIES = 10
 RX_PACKETS, TX_DROPPED = 1, 11
 """Columns of /proc/net/dev (proc(5))."""
 Result = TypeVar("Result")
@@ -629,6 +631,15 @@ def test_more_than_the_kernel_may_promise_is_refused(router: DeadlineSpec) -> No
     original = actuator.capture()
     with pytest.raises(Admission, match="95 %"):
         actuator.apply(actuator.limits.ceiling)
+    undisturbed(partial(check_left, actuator))
+    low = actuator.apply(CapFraction(0.1))
+    assert actuator.applied() == pytest.approx(low)
+    assert actuator.rebalance() == pytest.approx(low, rel=0.01)
+    actuator.restore(original)
+
+
+def check_left(actuator: DeadlineActuator) -> None:
+    """A refusal says how much is left: so much is granted, and no more."""
     low = actuator.apply(CapFraction(0.1))
     with pytest.raises(Admission, match="95 %") as refused:
         actuator.apply(CapFraction(1.5))  # of two CPUs: there may be room for one thread's half
@@ -638,10 +649,22 @@ def test_more_than_the_kernel_may_promise_is_refused(router: DeadlineSpec) -> No
     assert actuator.apply(CapFraction(left - 0.01)) == pytest.approx(left - 0.01, rel=0.01)
     with pytest.raises(Admission, match="is left for this router"):
         actuator.apply(CapFraction(left + 0.02))
-    low = actuator.apply(CapFraction(0.1))
-    assert actuator.applied() == pytest.approx(low)
-    assert actuator.rebalance() == pytest.approx(low, rel=0.01)
-    actuator.restore(original)
+
+
+def undisturbed(check: Callable[[], None]) -> None:
+    """Repeat a check that failed while other threads' reservations changed: the host shares them.
+
+    Raises:
+        AssertionError, Admission, Failed: the check failed although they did not change, or often.
+    """
+    for _ in range(TRIES - 1):
+        before = reserved(tids())
+        try:
+            return check()
+        except (AssertionError, Admission, pytest.fail.Exception):
+            if reserved(tids()) == pytest.approx(before, abs=1e-4):
+                raise
+    return check()
 
 
 def left_by(refusal: str) -> float:
