@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,7 +27,7 @@ app = typer.Typer(
 LABEL = "SIMULATED: no packet is real, and no router of this machine is touched."
 DIRECTORY = Path("xtc-sandbox")
 STARTING_S = 5.0
-"""How long to wait for a sandbox that was just started."""
+"""How long to wait for a sandbox that was just started, and for hosts that answer late."""
 Directory = Annotated[
     Path, typer.Option(envvar="XTC_SANDBOX", help="Directory of its sockets and logs.")
 ]
@@ -111,15 +111,27 @@ def _found(directory: Path) -> "Iterator[tuple[HostPlace, Loads]]":
     from xtc.sandbox.layout import MOST_HOSTS, places  # noqa: PLC0415  as above
     from xtc.sandbox.loads import read_loads  # noqa: PLC0415  likewise
 
-    made = places(directory, MOST_HOSTS)
     until = time.monotonic() + (STARTING_S if directory.is_dir() else 0.0)
-    while not (running := [place for place in made if place.runs()]):
-        if time.monotonic() >= until:
-            words = "start one with `xtc sandbox run`, or name another place with --directory"
-            raise Unreachable(f"no sandbox runs in {directory.absolute()}; {words}")
-        time.sleep(0.2)
+    running = _running(places(directory, MOST_HOSTS), until)
+    if not running:
+        words = "start one with `xtc sandbox run`, or name another place with --directory"
+        raise Unreachable(f"no sandbox runs in {directory.absolute()}; {words}")
     for place in running:
         yield place, read_loads(place.loads)
+
+
+def _running(made: "Sequence[HostPlace]", until: float) -> "list[HostPlace]":
+    """Return the hosts that answer: all that listen, or those that do in time.
+
+    A host that answers late on a busy machine would otherwise seem to have no routers.
+    """
+    running: list[HostPlace] = []
+    while True:
+        running += [place for place in made if place not in running and place.runs()]
+        complete = running and all(place in running for place in made if place.listens())
+        if complete or time.monotonic() >= until:
+            return sorted(running, key=made.index)
+        time.sleep(0.2)
 
 
 def _host_of(vr: str, directory: Path) -> "tuple[HostPlace, Loads]":

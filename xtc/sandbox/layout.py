@@ -60,9 +60,13 @@ class HostPlace:
         """The telemetry socket of its daemon."""
         return f"ipc://{self.directory / TELEMETRY}"
 
+    def listens(self) -> bool:
+        """Whether its daemon's request socket exists."""
+        return (self.directory / REQUESTS).exists()
+
     def runs(self) -> bool:
         """Whether its daemon answers."""
-        if not (self.directory / REQUESTS).exists():
+        if not self.listens():
             return False
         with Client(self.directory, timeout=ANSWER_S) as client:
             try:
