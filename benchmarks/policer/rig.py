@@ -8,7 +8,6 @@ ends.
 import asyncio
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ from typing import Any, Final, Self
 
 import httpx
 
+from benchmarks.ports import free_port
 from benchmarks.rig import cpu_seconds
 from policer.config.file import load_settings, store_url
 from policer.contracts.contract import Contract
@@ -76,7 +76,7 @@ class Policer:
         """Start one; `more` are further tables of its settings."""
         folder.mkdir(parents=True, exist_ok=True)
         self._folder, self._secret = folder, secret
-        self._port = _free_port()
+        self._port = free_port()
         settings = folder / "policer.toml"
         settings.write_text(_settings(name, self._port, url, keys) + more)
         settings.chmod(0o600)
@@ -182,12 +182,6 @@ def _settings(name: str, port: int, url: str, keys: Path | None) -> str:
         f'[server]\nname = "{name}"\nlisten = "127.0.0.1:{port}"\n[store]\nurl = "{url}"\n'
         f'[link]\n{link}\n[log]\nformat = "json"\n'
     )
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def main() -> None:

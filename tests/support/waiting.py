@@ -1,9 +1,12 @@
 """Waiting for another process, and free ports."""
 
-import socket
 import time
 from collections.abc import Callable
 from typing import TypeVar
+
+from benchmarks.ports import free_port
+
+__all__ = ["PATIENCE_S", "POLL_S", "eventually", "free_port"]
 
 # A busy machine is slow: how long a test waits says nothing of how fast the product is.
 PATIENCE_S = 30.0
@@ -33,13 +36,6 @@ def eventually(
             last = value if state is None else state()
             raise AssertionError(f"not so within {seconds:g} s: {_source(condition)}: {last!r}")
         time.sleep(poll_s)
-
-
-def free_port() -> int:
-    """Return a TCP port of the loopback address that no process uses."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _source(condition: Callable[[], object]) -> str:

@@ -33,3 +33,27 @@ def test_a_failure_reports_the_state_that_the_test_names() -> None:
 def test_a_free_port_can_be_bound() -> None:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", free_port()))
+
+
+def test_a_port_that_is_in_use_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    port = free_port()
+    monkeypatch.setattr("benchmarks.ports._turns", count(port))
+    taken = free_port()
+    with socket.create_server(("127.0.0.1", taken)):
+        monkeypatch.setattr("benchmarks.ports._turns", count(port))
+        assert free_port() != taken
+
+
+def test_ports_differ_and_are_none_that_linux_gives_by_itself() -> None:
+    ports = {free_port() for _ in range(20)}
+    assert len(ports) == 20
+    assert max(ports) < 32_768
+
+
+def test_two_processes_of_a_run_have_no_port_in_common(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: set[int] = set()
+    for worker in ("gw0", "gw1", "gw30"):
+        monkeypatch.setenv("PYTEST_XDIST_WORKER", worker)
+        monkeypatch.setattr("benchmarks.ports._turns", count())
+        found |= {free_port() for _ in range(20)}
+    assert len(found) == 60
