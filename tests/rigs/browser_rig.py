@@ -4,8 +4,8 @@ import asyncio
 import re
 import threading
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -66,9 +66,15 @@ class Service:
         self._loop = asyncio.get_running_loop()
         await server.serve()
 
-    def hang(self, seconds: float) -> None:
-        """Let the service do nothing for a while, with its connections open."""
-        self._loop.call_soon_threadsafe(time.sleep, seconds)
+    @contextmanager
+    def hanging(self) -> Iterator[None]:
+        """Let the service do nothing within the block, with its connections open."""
+        go_on = threading.Event()
+        self._loop.call_soon_threadsafe(go_on.wait)
+        try:
+            yield
+        finally:
+            go_on.set()
 
     def stop(self) -> None:
         if self._server is None or self._thread is None:

@@ -216,7 +216,6 @@ async def test_who_claims_anothers_router_gets_nothing_and_is_told_of_once(
 async def test_a_silent_host_keeps_its_routers_for_a_while_and_gets_them_back(
     store: Store, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(whereabouts, "SILENT_S", 3.0)
     follow(store)
     async with running(store) as one:
         await one.until(lambda: one.held("h0"))
@@ -224,6 +223,7 @@ async def test_a_silent_host_keeps_its_routers_for_a_while_and_gets_them_back(
         stage.place("h0", "h1")
         await one.rounds(2)
         assert not one.promised("h1")
+        monkeypatch.setattr(whereabouts, "SILENT_S", 3.0)  # only now: rounds may take longer
         await one.until(lambda: one.promised("h1"))
         stage.hosts.do(stage.hosts["h0"].revive)
         await one.until(lambda: one.promised("h0"))

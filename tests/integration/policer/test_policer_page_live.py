@@ -165,9 +165,9 @@ def test_what_is_shown_is_stale_while_the_service_is_gone_and_no_event_is_lost(
 def test_a_stream_that_falls_silent_is_shown_as_stale_until_it_speaks_again(visit: Visit) -> None:
     visit.sign_in(GOLD)
     until(lambda: now_of(visit, "Throughput") == "35.0")
-    visit.service.hang(8.0)
     health = visit.page.locator("#health")
-    health.get_by_text("telemetry of edge-1: stale since").wait_for()
+    with visit.service.hanging():
+        health.get_by_text("telemetry of edge-1: stale since").wait_for()
     until(lambda: health.inner_text() == "")
 
 

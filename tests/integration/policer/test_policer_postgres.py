@@ -165,6 +165,8 @@ def test_a_server_that_answers_nothing_is_busy(backend: "Backend", store: Store)
 def test_a_second_question_does_not_wait_for_a_first_that_hangs(
     backend: "Backend", store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # The first question is to hang for as long as the lock is there.
+    monkeypatch.setattr("policer.store.service.leadership._PATIENCE_S", 30.0)
     leadership: Leadership = store.leadership("ann")
     leadership.acquire()
     monkeypatch.setattr("policer.store.service.leadership._PATIENCE_S", 0.1)
