@@ -19,6 +19,7 @@ from support.holding import stream
 from support.stalls import Stalls
 from support.waiting import free_port
 
+from policer.daemon.connections import allow_files
 from xtc.daemon.client import Client
 from xtc.wire import Mode, Status
 
@@ -121,6 +122,7 @@ CROWD = 1_100
 def test_a_crowd_that_asks_nothing_keeps_nobody_out(policer: Policer) -> None:
     """More connections than the policer takes, from several addresses, for as long as they like."""
     policer.start()
+    allow_files()
     address = ("127.0.0.1", policer.port)
     with ExitStack() as stack:
         crowd = []
