@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from running_daemon import RunningDaemon
 from store_values import host, promise
+from support.holding import SILENCE_S
 
 from benchmarks.policer.obedience import Tap, not_rising
 from benchmarks.policer.rig import Policer, enter
@@ -217,7 +218,12 @@ def test_many_policers_promise_no_more_than_there_is(backend: "Backend", store: 
     assert [row.id for row in store.audit.page(None, 99)] == list(range(15, 0, -1))
 
 
-OPEN = "import sys; from policer.store import open_store; open_store(sys.argv[1]).check()"
+OPEN = """
+import sys
+from policer.store import open_store
+open_store(sys.argv[1], busy_s=60.0).check()
+"""
+"""To make the tables takes seconds on a busy machine, and the last one waits for two others."""
 
 
 def test_policers_that_start_at_once_make_one_database(backend: "Backend") -> None:
@@ -244,7 +250,7 @@ CAPACITY, CEILING, TTL_S = 90e3, 30e3, 12.0
 
 def _held(daemon: RunningDaemon) -> float | None:
     """Return what the daemon holds its router at; None where it does not."""
-    with Client(daemon.run) as client:
+    with Client(daemon.run, timeout=SILENCE_S) as client:
         (report,) = client.call(Status("a"))
     return report.setpoint_pps if report.active else None
 
@@ -289,7 +295,7 @@ def test_a_leader_that_is_killed_loses_no_setpoint_and_none_is_obeyed_twice(
         seen += _watched(daemon, lambda: tap.last()["a"].sequence > following.sequence)
         assert seen == [pytest.approx(CEILING, rel=0.1)] * len(seen)
         last = tap.last()["a"]
-        with Client(tap.folder) as late:
+        with Client(tap.folder, timeout=SILENCE_S) as late:
             for lease, code in ((tap.obeyed[0], "stale_epoch"), (last, "stale_sequence")):
                 again = Activate("a", 1e3, lease.epoch, lease.sequence, 60.0)
                 with pytest.raises(Refused) as caught:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from running_daemon import RunningDaemon
-from support.holding import stream
+from support.holding import SILENCE_S, stream
 from support.stalls import Stalls
 from support.waiting import free_port
 
@@ -49,14 +49,15 @@ class Policer:
     def start(self) -> None:
         """Start, and wait until it answers."""
         with self._log.open("ab") as log:
+            # Before it serves: two programs that make the tables at once wait for each other.
+            if "POLICER_TOKEN" not in self._places:
+                made = self("token", "add", "test", "--scope", "admin", json_wanted=False)
+                self._places["POLICER_TOKEN"] = made.strip()
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "policer", "serve"],
                 env=os.environ | self._places,
                 stderr=log,
             )
-        if "POLICER_TOKEN" not in self._places:
-            made = self("token", "add", "test", "--scope", "admin", json_wanted=False)
-            self._places["POLICER_TOKEN"] = made.strip()
         self.until(lambda: self.says("host", "list") is not None)
 
     def end(self, number: signal.Signals) -> int:
@@ -142,7 +143,7 @@ def test_a_crowd_that_asks_nothing_keeps_nobody_out(policer: Policer) -> None:
 
 def setpoint(daemon: RunningDaemon) -> float | None:
     """Return what the daemon holds its router at, by its own word; None where it is let go."""
-    with Client(daemon.run) as client:
+    with Client(daemon.run, timeout=SILENCE_S) as client:
         (report,) = client.call(Status("a"))
     return None if report.mode is Mode.RELEASED else report.setpoint_pps
 
