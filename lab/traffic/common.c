@@ -9,10 +9,12 @@
 #include <linux/if_packet.h>
 #include <net/if.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -86,6 +88,13 @@ uint64_t now_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+/* Come before other programs, where that is allowed: real switches and cables wait for no CPU. */
+void take_precedence(void) {
+    const struct sched_param lowest = {.sched_priority = 1};
+    sched_setscheduler(0, SCHED_FIFO, &lowest);
+    prctl(PR_SET_TIMERSLACK, 1); /* by default 50 us, as long as four frames at 1 Gb/s */
 }
 
 void say_ready(void) {

@@ -55,6 +55,7 @@ struct sockaddr_in option_end(const struct options *options, const char *name,
                               const char *otherwise);
 
 uint64_t now_ns(void);
+void take_precedence(void);
 void say_ready(void);
 bool obey(report_writer write, void *role);
 

@@ -5,12 +5,10 @@
 #include <net/if.h>
 #include <netinet/ether.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -184,13 +182,6 @@ static void wait_for_more(struct running *running) {
     if (ppoll(running->polls, 1 + running->ports, &wait, NULL) < 0) {
         fail("ppoll");
     }
-}
-
-/* Come before other programs, where that is allowed: a real switch waits for no CPU. */
-static void take_precedence(void) {
-    const struct sched_param lowest = {.sched_priority = 1};
-    sched_setscheduler(0, SCHED_FIFO, &lowest);
-    prctl(PR_SET_TIMERSLACK, 1); /* by default 50 us, as long as four frames at 1 Gb/s */
 }
 
 void star(const struct options *options) {

@@ -75,11 +75,6 @@ char *tagged_receive_late(int in, struct tagged_room *room, size_t *length, uint
     return tagged ? put_tag_back(part.iov_base, length, &found) : part.iov_base;
 }
 
-char *tagged_receive(int in, struct tagged_room *room, size_t *length) {
-    uint64_t waited_ns;
-    return tagged_receive_late(in, room, length, &waited_ns);
-}
-
 uint64_t tagged_missed(int in) {
     struct tpacket_stats found;
     socklen_t size = sizeof found;

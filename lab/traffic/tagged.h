@@ -15,9 +15,8 @@ struct tagged_room {
 
 /* Return a socket of an interface that keeps tags and instants of frames, with a large buffer. */
 int tagged_socket(const char *interface);
-/* Receive a frame; return its begin, or NULL for none. A length above FRAME_MAX: it is cut off. */
-char *tagged_receive(int in, struct tagged_room *room, size_t *length);
-/* The same; also return how long it has waited for us. */
+/* Receive a frame, and how long it has waited for us; return its begin, or NULL for none. A length
+ * above FRAME_MAX: it is cut off. */
 char *tagged_receive_late(int in, struct tagged_room *room, size_t *length, uint64_t *waited_ns);
 /* Return how many frames the kernel dropped before us since the last call. */
 uint64_t tagged_missed(int in);

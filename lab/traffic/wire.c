@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -38,6 +37,7 @@ struct queue {
 struct line {
     const char *from;
     int in, out;
+    uint64_t came_ns; /* when its last frame did */
     uint64_t free_ns;
     struct queue data, control;
     uint64_t packets, bytes, dropped, refused, missed, latest_ns;
@@ -102,15 +102,16 @@ static void enter_control(const struct cable *cable, struct line *line, const ch
         return;
     }
     uint64_t takes_ns = length * 8 * NS_PER_S / cable->rate_bps;
-    append(&line->control, data, length, now_ns() + takes_ns + cable->delay_ns);
+    append(&line->control, data, length, line->came_ns + takes_ns + cable->delay_ns);
 }
 
 static void enter_data(const struct cable *cable, struct line *line, const char *data,
                        size_t length) {
-    uint64_t now = now_ns(), free_ns = line->free_ns > now ? line->free_ns : now;
+    uint64_t came_ns = line->came_ns;
+    uint64_t free_ns = line->free_ns > came_ns ? line->free_ns : came_ns;
     /* in floating point: ns times bits/s would overflow */
-    double backlog = (double)(free_ns - now) * (double)cable->rate_bps / (8.0 * (double)NS_PER_S);
-    if (backlog + (double)length > (double)cable->buffer_bytes ||
+    double bits = (double)(free_ns - came_ns) * (double)cable->rate_bps / (double)NS_PER_S;
+    if (bits / 8.0 + (double)length > (double)cable->buffer_bytes ||
         line->data.waiting == line->data.places) {
         line->dropped++;
         return;
@@ -119,20 +120,30 @@ static void enter_data(const struct cable *cable, struct line *line, const char 
     append(&line->data, data, length, line->free_ns + cable->delay_ns);
 }
 
-/* Take some of the frames that have arrived. */
+static void enter(const struct cable *cable, struct line *line, const char *data, size_t length) {
+    struct pfc pfc;
+    if (length > FRAME_MAX) {
+        line->dropped++;
+    } else if (pfc_read(data, length, &pfc)) {
+        enter_control(cable, line, data, length, &pfc);
+    } else {
+        enter_data(cable, line, data, length);
+    }
+}
+
+/* Take some of the frames that have arrived, as at the instants when they did. */
 static void take(const struct cable *cable, struct line *line) {
     struct tagged_room room;
-    struct pfc pfc;
-    char *data;
     size_t length;
-    for (int i = 0; i < BATCH && (data = tagged_receive(line->in, &room, &length)) != NULL; i++) {
-        if (length > FRAME_MAX) {
-            line->dropped++;
-        } else if (pfc_read(data, length, &pfc)) {
-            enter_control(cable, line, data, length, &pfc);
-        } else {
-            enter_data(cable, line, data, length);
+    uint64_t waited_ns;
+    for (int i = 0; i < BATCH; i++) {
+        const char *data = tagged_receive_late(line->in, &room, &length, &waited_ns);
+        if (data == NULL) {
+            return;
         }
+        uint64_t came_ns = now_ns() - waited_ns;
+        line->came_ns = came_ns > line->came_ns ? came_ns : line->came_ns;
+        enter(cable, line, data, length);
     }
 }
 
@@ -198,7 +209,7 @@ static void close_cable(struct cable *cable) {
 void wire(const struct options *options) {
     struct cable *cable = allocate(1, sizeof *cable);
     open_cable(cable, options);
-    prctl(PR_SET_TIMERSLACK, 1); /* by default 50 us, as long as four frames at 1 Gb/s */
+    take_precedence();
     say_ready();
     do {
         uint64_t wait_ns = pass_all(cable);
