@@ -6,8 +6,6 @@
 
 #include "forward/rest.h"
 
-enum { MOST_ELAPSED_NS = 200000000 };
-
 static uint64_t clock_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -55,7 +53,7 @@ static void note_move(struct zovn_loop *loop) {
 bool zovn_loop_step(struct zovn_loop *loop) {
     uint64_t read_ns = clock_ns(), elapsed_ns = read_ns - loop->read_ns;
     loop->read_ns = read_ns;
-    loop->now_ns += elapsed_ns < MOST_ELAPSED_NS ? elapsed_ns : MOST_ELAPSED_NS;
+    loop->now_ns += elapsed_ns < ZOVN_MOST_ELAPSED_NS ? elapsed_ns : ZOVN_MOST_ELAPSED_NS;
     uint32_t shown = 0;
     bool moved = zovn_switch_step_part(loop->vswitch, loop->part, loop->now_ns, &shown) > 0;
     zovn_wake_shown(loop->wakes, shown);

@@ -6,7 +6,10 @@
 #include "forward/wake.h"
 #include "switch/switch.h"
 
-enum { ZOVN_WAKES = 16 };
+enum {
+    ZOVN_WAKES = 16,
+    ZOVN_MOST_ELAPSED_NS = 200000000, /* that count for the switch between two steps */
+};
 
 /* A port, and how to sleep until its peer does something. */
 struct zovn_attachment {
