@@ -40,7 +40,7 @@ def switch(threads: int) -> Iterator[RunningSwitch]:
 
 @pytest.fixture
 def strict(threads: int) -> Iterator[RunningSwitch]:
-    with running_switch(stall="1500ms", threads=threads) as made:
+    with running_switch(stall="5s", threads=threads) as made:
         yield made
 
 
@@ -151,7 +151,7 @@ def test_a_switch_that_was_stopped_goes_on_without_a_loss(strict: RunningSwitch)
         guest.go()
         eventually(lambda: strict.port("c").counters["blocked_ns"] > 0)
         strict.process.send_signal(signal.SIGSTOP)
-        time.sleep(2)  # longer than a destination may take nothing
+        time.sleep(6)  # longer than a destination may take nothing
         strict.process.send_signal(signal.SIGCONT)
         strict.wait_for({"a": FRAMES + 1, "b": FRAMES + 1})
         found = guest.result()["3"]["from"]

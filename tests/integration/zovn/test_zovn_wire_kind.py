@@ -199,7 +199,8 @@ def end(host: str, maps: Path) -> dict[str, Any]:
         "addresses": [station],
         "wire": own | {"response": f"{RESPONSE_S * 1e3:g}ms"},
     }
-    return {"names": ["guest", "wire"], "each": [{"class": CLASS}, port], "netns": name(host)}
+    each = [{"class": CLASS}, port]
+    return {"names": ["guest", "wire"], "each": each, "netns": name(host), "stall": "1min"}
 
 
 def knows(host: str) -> bool:
