@@ -79,8 +79,9 @@ def test_the_same_senders_lose_frames_in_a_lossy_class() -> None:
         {"addresses": ["02:00:00:00:00:03"]},
     ]  # each copy of a flood is a drop of its own
     with (
-        running_switch(classes={"0": {"limit_bytes": 16_000}}, each=known) as switch,
-        Guest(switch, f"a=1:3:{FRAMES}", f"b=2:3:{FRAMES}", f"c=3:1:0:{SLOW}") as guest,
+        running_switch(stall="1min", classes={"0": {"limit_bytes": 16_000}}, each=known) as switch,
+        # A faster sink would take most frames where a busy machine sends them slowly.
+        Guest(switch, f"a=1:3:{FRAMES}", f"b=2:3:{FRAMES}", "c=3:1:0:1") as guest,
     ):
         assert guest.ready()
         guest.go()
