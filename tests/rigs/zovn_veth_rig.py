@@ -245,11 +245,16 @@ class Sink:
         self.reordered += serial < expected
         self._next[flow] = max(expected, serial + 1)
 
-    def settled(self) -> int:
-        """Wait until nothing comes any longer; return how many have come."""
+    def settled(self, expected: int | None = None) -> int:
+        """Wait until so many have come, and then no more; return how many have come.
+
+        Where the number is not known, a longer silence must do.
+        """
+        eventually(lambda: self.received >= (expected or 0), state=lambda: self.received)
+        quiet_s = 2.0 if expected is None else 0.5
         while True:
             before = self.received
-            time.sleep(0.5)
+            time.sleep(quiet_s)
             if self.received == before:
                 return before
 
