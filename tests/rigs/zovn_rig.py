@@ -12,6 +12,8 @@ import pytest
 
 from zovn.native.switch import Counters, MemoryPort, Offload, PortSettings, Settings, Switch
 
+BUILD_S: Final = 300
+"""How long a build for sanitizers may take; its test may wait as long for another build before."""
 CORE: Final = Path(__file__).parents[2] / "zovn" / "core"
 BROADCAST: Final = b"\xff" * 6
 SERIAL_AT: Final = 20
@@ -25,7 +27,7 @@ def build(target: str = "all") -> None:
         pytest.skip("no make or no C compiler: the core of zovn is not tested")
     with (CORE / "Makefile").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        subprocess.run(["make", "-s", "-C", CORE, target], check=True, timeout=120)
+        subprocess.run(["make", "-s", "-C", CORE, target], check=True, timeout=BUILD_S)
 
 
 def address(port: int, which: int = 0) -> bytes:

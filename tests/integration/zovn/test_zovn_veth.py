@@ -36,7 +36,7 @@ from support.waiting import eventually
 
 from lab.system import namespaces
 
-pytestmark = [pytest.mark.root, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
 STOP_S = 1.0
 NEVER = 2**31 - 1
 

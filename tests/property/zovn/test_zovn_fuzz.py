@@ -2,7 +2,10 @@
 
 import subprocess
 
-from zovn_rig import CORE, build
+import pytest
+from zovn_rig import BUILD_S, CORE, build
+
+pytestmark = pytest.mark.timeout(2 * BUILD_S)
 
 
 def test_a_sanitized_build_survives_hostile_guests() -> None:

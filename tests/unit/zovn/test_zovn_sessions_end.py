@@ -3,7 +3,7 @@
 import subprocess
 
 import pytest
-from zovn_rig import BROADCAST, CORE, Rig, address, build, frame
+from zovn_rig import BROADCAST, BUILD_S, CORE, Rig, address, build, frame
 
 from zovn.native.switch import Settings
 
@@ -53,6 +53,7 @@ def test_a_port_that_is_not_there_has_nothing_left() -> None:
     assert Rig(0, Settings()).switch.drain(3)
 
 
+@pytest.mark.timeout(2 * BUILD_S)
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_no_two_threads_touch_a_port_at_once(threads: int) -> None:
     """The thread sanitizer watches; peers see each frame once, and in order."""
