@@ -163,27 +163,33 @@ class _Ending:
     hang_up_s: float
     terminate_s: float
     asked: bool = False
-    _due: deque[tuple[float, Callable[[], object]]] = field(default_factory=deque)
+    _left: deque[tuple[float, Callable[[], object]]] = field(default_factory=deque)
+    """Steps to take, each with its delay after the one before."""
+    _last: float = 0.0
+    """When the last step was taken."""
 
     def go_on(self, now: float) -> None:
-        """Take the steps that are due, in seconds of the monotonic clock."""
+        """Take the steps that are due, in seconds of the monotonic clock.
+
+        A late step delays those after it: a command gets its time even if this process stood still.
+        """
         if not self.asked:
-            self.asked = True
-            terminate, kill = now + self.hang_up_s, now + self.hang_up_s + self.terminate_s
-            self._due.extend(
+            self.asked, self._last = True, now
+            self._left.extend(
                 (
-                    (now, self._hang_up),
-                    (terminate, lambda: self._signal(signal.SIGTERM)),
-                    (kill, lambda: self._signal(signal.SIGKILL)),
-                    (kill + DIES_S, lambda: None),
+                    (0.0, self._hang_up),
+                    (self.hang_up_s, lambda: self._signal(signal.SIGTERM)),
+                    (self.terminate_s, lambda: self._signal(signal.SIGKILL)),
+                    (DIES_S, lambda: None),
                 )
             )
-        while self._due and now >= self._due[0][0]:
-            self._due.popleft()[1]()
+        while self._left and now >= self._last + self._left[0][0]:
+            self._left.popleft()[1]()
+            self._last = now
 
     def is_over(self) -> bool:
         """Whether nothing is left to end: without a request, its children are left alone."""
-        return not self.asked or not self._due or not self._signal(0)
+        return not self.asked or not self._left or not self._signal(0)
 
     def by_force(self) -> None:
         """End it now if it still runs: following it failed here."""

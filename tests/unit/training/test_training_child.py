@@ -1,6 +1,8 @@
 """A command is followed line by line, and ended with everything that it started."""
 
 import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -43,11 +45,12 @@ class Watcher:
         return int(self.lines[0].removeprefix("ready "))
 
 
-def stopped(words: tuple[str, ...], hang_up_s: float) -> tuple[child.Ended, Watcher]:
+def stopped(
+    words: tuple[str, ...], hang_up_s: float, terminate_s: float = 30.0
+) -> tuple[child.Ended, Watcher]:
     watcher = Watcher()
-    ended = child.run(
-        words, stop=watcher.stop, on_line=watcher.line, hang_up_s=hang_up_s, terminate_s=0.3
-    )
+    times = {"hang_up_s": hang_up_s, "terminate_s": terminate_s}
+    ended = child.run(words, stop=watcher.stop, on_line=watcher.line, **times)
     assert ended.stopped
     assert not runs(watcher.pid)
     return ended, watcher
@@ -90,7 +93,22 @@ def test_sigterm_ends_what_does_not_follow_its_standard_input() -> None:
 
 
 def test_sigkill_ends_what_ignores_sigterm() -> None:
-    stopped(child.bound_to_parent((sys.executable, "-c", STUBBORN)), 0.1)
+    stopped(child.bound_to_parent((sys.executable, "-c", STUBBORN)), 0.1, terminate_s=0.3)
+
+
+def test_sigkill_comes_its_time_after_a_sigterm_that_is_late(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A fleet that stood still past both times leaves a sweep the time to put its cap back."""
+    sent: list[int] = []
+    monkeypatch.setattr(os, "killpg", lambda _group, number: sent.append(number))
+    with subprocess.Popen(["true"], stdin=subprocess.PIPE) as process:
+        ending = child._Ending(process, hang_up_s=10.0, terminate_s=5.0)
+        for now in (0.0, 100.0, 104.9):
+            ending.go_on(now)
+        assert sent == [signal.SIGTERM]
+        ending.go_on(105.0)
+    assert sent == [signal.SIGTERM, signal.SIGKILL]
 
 
 def test_a_tethered_command_runs_to_its_end_and_keeps_its_exit_code() -> None:
