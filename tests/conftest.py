@@ -14,6 +14,7 @@ import pyroute2.config
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 pytest_plugins = [
     f"support.{name}" for name in ("garbage", "inconclusive", "skips", "stalls", "summary")
@@ -34,6 +35,12 @@ settings.register_profile("check", COMMON, derandomize=True, max_examples=40)
 settings.register_profile("coverage", COMMON, derandomize=True, max_examples=10)
 settings.register_profile("hunt", COMMON, max_examples=2000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "gate"))
+
+# Hypothesis also draws constants of the project's modules that are loaded by then, which depends
+# on the tests that this process ran before. A Hypothesis without this function needs another way.
+if settings().derandomize:
+    assert callable(providers._get_local_constants)
+    providers._get_local_constants = providers.Constants
 
 
 @pytest.fixture(autouse=True)
