@@ -66,7 +66,7 @@ def test_the_quota_grows_with_the_cap_at_a_fixed_period(
 
 @given(caps, st.floats(min_value=0.75, max_value=1.33))
 def test_a_small_change_of_the_cap_keeps_the_period(cap: CapFraction, factor: float) -> None:
-    first = quota_for(cap, 100_000)
+    first = quota_for(cap, ideal_period_us(cap))
     changed = CapFraction(max(FLOOR, cap * factor))
     second = quota_for(changed, first.period_us)
     still_legal = changed * first.period_us >= MIN_QUOTA_US
