@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.processes import command_line
 from support.waiting import eventually
 from training_rig import CONFIG
 
@@ -109,7 +110,7 @@ def lab_sweep(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Sweep]
 def programs(module: str) -> list[int]:
     """Return the running programs of the lab that were made of a module."""
     found = find(LAB_PREFIX).processes
-    return [pid for pid in found if module in Path(f"/proc/{pid}/cmdline").read_text()]
+    return [pid for pid in found if module in command_line(pid)]
 
 
 def ends_in_order(sweep: Sweep, *words: str) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from conftest import quota_of
 from support.inconclusive import inconclusive
+from support.processes import command_line
 from support.stalls import Stalls
 from support.waiting import eventually
 from support.weights import make_punctual, prefer
@@ -106,9 +107,7 @@ def router_group() -> Path:
 def sources() -> list[int]:
     """Return the processes of the lab that send."""
     found = find(LAB_PREFIX).processes
-    return [
-        pid for pid in found if b"lab.programs.source" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    ]
+    return [pid for pid in found if "lab.programs.source" in command_line(pid)]
 
 
 def quota() -> int | None:

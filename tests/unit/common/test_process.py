@@ -32,7 +32,7 @@ def ended(pid: int) -> bool:
     """Whether a process is gone, or a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the second: it is reaped while it is read
         return True
 
 
