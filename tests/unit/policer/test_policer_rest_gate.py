@@ -11,6 +11,7 @@ import pytest
 from prometheus_client import CollectorRegistry, Counter
 from rest_rig import Rig, filled, opened
 from sqlalchemy import Connection
+from support.waiting import eventually
 
 from policer.daemon.metrics import Metrics
 from policer.errors import StoreGone
@@ -116,7 +117,8 @@ def test_a_store_that_hangs_is_the_stores_problem_and_metrics_are_read_on(tmp_pa
         finally:
             answer.set()
             rig.store._database._begun = begun  # type: ignore[method-assign]
-        assert client.get("/readyz").status_code == 200
+        # The threads that waited all run at first, which may take longer than 0.1 s.
+        eventually(lambda: client.get("/readyz").status_code == 200)
 
 
 def test_a_database_that_is_locked_is_read_on_and_says_when_to_write_again(tmp_path: Path) -> None:

@@ -1,13 +1,14 @@
 """The writer: a slow disk delays no tick, the newest ledger wins, and failures are reported."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from simulated_rig import plan
 from slow_disk import PATIENCE_S, SlowDisk, WriterRig, writer_at
+from support.waiting import eventually
 
 from xtc.daemon.durable_first import DurableFirst
 from xtc.errors import JournalError
@@ -141,12 +142,19 @@ def test_an_error_that_nobody_foresaw_does_not_end_the_writer(
     assert journal.ledger == ONE
 
 
+def unanswered(store: Callable[[Ledger], None]) -> None:
+    with pytest.raises(JournalError, match="did not answer"):
+        store(ONE)
+
+
 def test_a_disk_that_hangs_is_waited_for_once(tmp_path: Path, disk: SlowDisk) -> None:
     journal = writer_at(tmp_path, patience=0.05)
     disk.stop()
-    for store in (journal.store, journal.store, journal.store_later):
-        with pytest.raises(JournalError, match="did not answer"):
-            store(ONE)
+    unanswered(journal.store)
+    disk.wait_until_reached()
+    eventually(journal._stall)  # counted from when the writer began
+    unanswered(journal.store)
+    unanswered(journal.store_later)
     assert journal.secured == {}
     disk.go_on()
     idle(journal)
