@@ -11,6 +11,8 @@ from policer.link import Keys, Link
 from xtc.wire import Report, Telemetry
 
 PATIENCE_S = 45.0
+REASON_S = 5.0
+"""A deadline, or a silence, before which libzmq's thread says why there is no answer."""
 
 
 class Listener:

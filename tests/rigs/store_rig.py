@@ -5,13 +5,15 @@ For tests that say `pytest_plugins = ["store_rig"]`.
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
+from sqlalchemy import event
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from support.stores import hurried, with_tables
 
 from policer.store import Store, open_store
@@ -94,6 +96,7 @@ def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]
             filled = "tables" in request.fixturenames
             like = request.getfixturevalue("postgres_tables") if filled else None
             url = stack.enter_context(server.database(like))
+            stack.enter_context(_time_to_connect())
             yield Backend(url, lambda: psycopg.connect(url, autocommit=True), stack)
 
 
@@ -109,6 +112,20 @@ def tables(backend: Backend) -> Backend:
 def store(tables: Backend) -> Store:
     """A store on an empty database of each kind."""
     return hurried(tables.open())
+
+
+@contextmanager
+def _time_to_connect() -> Iterator[None]:
+    """Give connections a minute: a store takes BUSY_S for them, too, and no server here hangs."""
+    event.listen(PGDialect_psycopg, "do_connect", _wait_long)
+    try:
+        yield
+    finally:
+        event.remove(PGDialect_psycopg, "do_connect", _wait_long)
+
+
+def _wait_long(_dialect: object, _record: object, _words: object, options: dict[str, Any]) -> None:
+    options["connect_timeout"] = 60
 
 
 def _sqlite(path: Path) -> sqlite3.Connection:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import zmq
 import zmq.asyncio
+from link_rig import REASON_S
 
 from policer.contracts.host import Host
 from policer.errors import LinkError, LinkRefused, LinkTimeout
@@ -135,7 +136,7 @@ def test_no_answer_is_waited_for_no_longer_than_the_deadline(tmp_path: Path) -> 
 def test_a_request_that_waits_for_another_says_so(tmp_path: Path) -> None:
     async def story() -> None:
         requests = Requests(host(tmp_path), None)
-        first = asyncio.create_task(requests.ask([LEASE], 0.5))
+        first = asyncio.create_task(requests.ask([LEASE], REASON_S))
         second = asyncio.create_task(requests.ask([LEASE], 0.1))
         with pytest.raises(LinkTimeout, match="it still owes the answer to earlier requests"):
             await second

@@ -214,10 +214,11 @@ def test_a_resolver_that_hangs_has_one_thread_and_holds_nobody_up(
     monkeypatch.setattr(socket, "getaddrinfo", slow)
 
     async def together(here: Endpoint) -> list[Outcome]:
-        courier = Courier(lambda: SHORT)
+        courier = Courier(lambda: TRUSTING)
         letter = Letter(here.url(host="hooks.example"), SECRET, "evt_1", b"{}")
-        others = [letter._replace(url=here.url())] * 3
-        return await asyncio.gather(*map(courier.attempt, [letter, letter, letter, *others]))
+        hanging = [courier.attempt(letter, 1.0) for _ in range(3)]
+        others = [courier.attempt(letter._replace(url=here.url())) for _ in range(3)]
+        return await asyncio.gather(*hanging, *others)
 
     with endpoint() as here:
         outcomes = asyncio.run(together(here))

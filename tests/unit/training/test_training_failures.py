@@ -4,12 +4,12 @@ import os
 import resource
 import signal
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from support.waiting import eventually
 from training_rig import CONFIG
 
 from common.clock import FakeClock
@@ -122,9 +122,7 @@ def kill_source(sweeps: Sweeps) -> None:
     source = int(sweeps.pids.read_text())
     minder = int(status_of(source)["PPid"])
     os.kill(source, signal.SIGKILL)
-    deadline = time.monotonic() + 5
-    while not status_of(minder)["State"].startswith("Z"):
-        assert time.monotonic() < deadline
+    eventually(lambda: status_of(minder)["State"].startswith("Z"))
 
 
 def status_of(pid: int) -> dict[str, str]:
@@ -199,9 +197,7 @@ def test_a_source_that_ends_at_once_where_nothing_is_left_to_measure(sweeps: Swe
 
 
 def await_end(_: Sweeps) -> None:
-    deadline = time.monotonic() + 5
-    while not ended_children():
-        assert time.monotonic() < deadline
+    eventually(ended_children)
 
 
 def ended_children() -> list[str]:

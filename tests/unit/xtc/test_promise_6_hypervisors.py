@@ -20,7 +20,7 @@ from xtc.state.journal import Journal
 
 XEN, LXC = "xen:///system", "lxc:///system"
 ON_XEN = ["gold", *(f"vr{number}" for number in range(9))]
-PATIENCE_S = 1.0
+PATIENCE_S = 4.0
 NAMES = dict.fromkeys(ON_XEN, XEN) | {"bronze": LXC}
 
 
