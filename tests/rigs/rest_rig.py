@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,19 @@ def report(vr: str, throughput: float, setpoint: float | None = None) -> Report:
         sample_age_s=0.1,
         interfaces=(f"{vr}.0",),
     )
+
+
+class Today:
+    """A time of day that the test sets."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def after(self, **span: float) -> str:
+        return (self.now + timedelta(**span)).isoformat()
 
 
 @dataclass

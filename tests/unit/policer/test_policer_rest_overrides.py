@@ -2,12 +2,12 @@
 
 import dataclasses
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rest_rig import PROMISE, Rig, filled, opened
+from rest_rig import PROMISE, Rig, Today, filled, opened
 
 from policer.contracts.overrides import standing
 from policer.contracts.promised import ANYWHERE
@@ -18,19 +18,6 @@ BRAKE = "/v1/brake"
 SUSPENSION = "/v1/hosts/gold/suspension"
 EXEMPTION = "/v1/hosts/gold/routers/r1/exemption"
 NEW = {"If-None-Match": "*"}
-
-
-class Today:
-    """A time of day that the test sets."""
-
-    def __init__(self) -> None:
-        self.now = datetime(2026, 3, 1, 12, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        return self.now
-
-    def after(self, **span: float) -> str:
-        return (self.now + timedelta(**span)).isoformat()
 
 
 @pytest.fixture

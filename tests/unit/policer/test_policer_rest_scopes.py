@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from history_filled import NOW
-from rest_rig import SCOPES, Rig, filled, opened
+from rest_rig import SCOPES, Rig, Today, filled, opened
 
 from policer.rest.openapi import EXAMPLES
 
@@ -17,11 +17,18 @@ METHODS = {"get", "put", "post", "delete"}
 
 
 @pytest.fixture(scope="module")
-def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+def today() -> Today:
+    """The present, as for the parts of the service whose time of day no test sets."""
+    today = Today()
+    today.now = datetime.now(UTC)
+    return today
+
+
+@pytest.fixture(scope="module")
+def rig(tmp_path_factory: pytest.TempPathFactory, today: Today) -> Iterator[Rig]:
     folder: Path = tmp_path_factory.mktemp("scopes")
-    with opened(
-        folder, stream_life_s=0.0, wall=lambda: NOW, rate_burst=1e6, plans_burst=1e6
-    ) as rig:
+    bursts = {"rate_burst": 1e6, "plans_burst": 1e6}
+    with opened(folder, today=today, stream_life_s=0.0, wall=lambda: NOW, **bursts) as rig:
         filled(rig)
         yield rig
 
@@ -77,9 +84,10 @@ def test_the_document_has_every_route_of_the_application(rig: Rig) -> None:
     assert len(documented) > 25
 
 
-def test_every_operation_is_closed_to_those_who_may_not(rig: Rig) -> None:
-    soon = datetime.now(UTC) + timedelta(milliseconds=5)
+def test_every_operation_is_closed_to_those_who_may_not(rig: Rig, today: Today) -> None:
+    soon = today.now + timedelta(milliseconds=5)
     _, expired = rig.store.tokens.add("expired", ["admin"], soon, "test")
+    today.now += timedelta(seconds=1)
     row, revoked = rig.store.tokens.add("revoked", ["admin"], None, "test")
     rig.store.tokens.revoke(row.id, "test")
     unknown = "xtcp_0123456789ab_" + 43 * "A"
