@@ -403,11 +403,21 @@ def test_thousands_of_homes_are_writtenat_once(store: Store, epoch: int) -> None
         row = {"host": ANYWHERE, "contract": "{}", "version": 1, "changed_at": NOW}
         rows = [{**row, "changed_by": "ann", "vr": name} for name in names]
         connection.execute(tables.contracts.insert(), rows)
+    # Other work on the machine makes it cost more, never less.
+    assert any(max(seconds_to_settle(store, names, epoch)) < 2.0 for _ in range(3))
+
+
+def seconds_to_settle(store: Store, names: list[str], epoch: int) -> list[float]:
+    """Return the CPU seconds for homes of routers that had none, and for others after these."""
+    with store._database.write() as connection:
+        connection.execute(tables.homes.delete())
+    seconds = []
     for where in ("gold", "tin"):
         before = time.process_time()
         assert store.homes.set(dict.fromkeys(names, where), epoch)
-        assert time.process_time() - before < 2.0
+        seconds.append(time.process_time() - before)
         assert store.homes.all() == dict.fromkeys(names, where)
+    return seconds
 
 
 def test_homes_go_with_their_host_and_with_their_contract(store: Store, epoch: int) -> None:

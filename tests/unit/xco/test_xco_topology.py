@@ -166,7 +166,9 @@ def test_the_papers_tree_has_its_racks_rows_and_rates() -> None:
 
 
 def test_time_grows_with_the_number_of_hosts_and_not_with_its_square() -> None:
-    small, large = (seconds_for(rows) for rows in (25, 250))
+    # By turns, and the least of each: other work on the machine makes a turn cost more, never less.
+    turns = [[seconds_for(rows) for rows in (25, 250)] for _ in range(3)]
+    small, large = map(min, zip(*turns, strict=True))
     assert large < 40 * small
 
 
