@@ -25,7 +25,7 @@ from lab.fabric.plan import (
 from lab.plan import check_prefix, namespace
 from lab.programs.processes import Place
 from lab.system import namespaces, requirements
-from lab.system.teardown import Remains, tear_down
+from lab.system.teardown import Remains, alone, tear_down
 
 DEFAULT_FABRIC_PREFIX: Final = "xcolab"
 Result = TypeVar("Result")
@@ -48,13 +48,14 @@ class Fabric(Conditions):
         self._started: list[subprocess.Popen[Any]] = []
         requirements.check()
         fabric_links.check()
-        tear_down(prefix)
-        try:
-            fabric_links.build_controller(prefix)
-            self._handle = namespaces.Handle(namespace(prefix, CONTROLLER))
-        except BaseException:  # even Ctrl-C must leave nothing behind
+        with alone(prefix):
             tear_down(prefix)
-            raise
+            try:
+                fabric_links.build_controller(prefix)
+                self._handle = namespaces.Handle(namespace(prefix, CONTROLLER))
+            except BaseException:  # even Ctrl-C must leave nothing behind
+                tear_down(prefix)
+                raise
 
     def incast(
         self,
@@ -211,7 +212,7 @@ class Fabric(Conditions):
         self.stop_conditions()
         for program in self._started:  # one that is about to enter its namespace is not found there
             program.kill()
-        with self._handle as handle:
+        with self._handle as handle, alone(self.prefix):
             return tear_down(self.prefix) if handle.current() else Remains([], [], [])
 
     def _build(self, plan: FabricPlan) -> Self:

@@ -31,7 +31,7 @@ from lab.programs.processes import Place
 from lab.routers import machines, receive
 from lab.routers.router import Router, Surroundings
 from lab.system import cgroups, links, namespaces, requirements
-from lab.system.teardown import Remains, tear_down
+from lab.system.teardown import Remains, alone, tear_down
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +88,14 @@ class Lab:
         self._beside = beside
         self._cpus = cpus or (cpus_beside() if beside else default_cpus())
         requirements.check()
-        tear_down(prefix)
         self._dom0 = namespace(prefix, DOM0)
-        try:
-            namespaces.create(self._dom0)
-            self._dom0_handle = namespaces.Handle(self._dom0)
-            links.prepare_dom0(self._dom0)
-            if beside:
-                self._add_machines()
-        except BaseException:  # even Ctrl-C must leave nothing behind
+        with alone(prefix):
             tear_down(prefix)
-            raise
+            try:
+                self._make_dom0()
+            except BaseException:  # even Ctrl-C must leave nothing behind
+                tear_down(prefix)
+                raise
 
     @property
     def dom0_netns(self) -> str:
@@ -149,8 +146,15 @@ class Lab:
         """
         for router in self.routers.values():
             router.stop()
-        with self._dom0_handle as handle:
+        with self._dom0_handle as handle, alone(self.prefix):
             return tear_down(self.prefix) if handle.current() else Remains([], [], [])
+
+    def _make_dom0(self) -> None:
+        namespaces.create(self._dom0)
+        self._dom0_handle = namespaces.Handle(self._dom0)
+        links.prepare_dom0(self._dom0)
+        if self._beside:
+            self._add_machines()
 
     def _add_machines(self) -> None:
         machines.build(self.prefix)

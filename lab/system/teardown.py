@@ -1,10 +1,11 @@
 """Finds and removes all objects of a lab by its prefix, after its owner was killed."""
 
 import contextlib
+import fcntl
 import os
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,8 @@ from lab.plan import check_prefix
 from lab.system import cgroups, namespaces
 
 KILL_TIMEOUT_S: Final = 20.0
+LOCKS: Final = Path("/run/xtc-lab")
+"""A file for each prefix. It stays: of a removed one, two processes could lock a file each."""
 _POLL_S: Final = 0.01
 _ZOMBIE: Final = "Z"
 
@@ -42,6 +45,19 @@ def find(prefix: str) -> Remains:
     groups = cgroups.groups(root, prefix) if root else []
     found = _processes_in(names).union(*(cgroups.processes(group) for group in groups))
     return Remains(names, [str(group) for group in groups], sorted(found))
+
+
+@contextlib.contextmanager
+def alone(prefix: str) -> Iterator[None]:
+    """Have no other lab with this prefix begin or end meanwhile; wait for one that does.
+
+    The lock ends with its process (flock(2)). Only root reaches it, since a holder keeps others
+    waiting.
+    """
+    LOCKS.mkdir(mode=0o700, exist_ok=True)
+    with (LOCKS / prefix).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def tear_down(prefix: str) -> Remains:

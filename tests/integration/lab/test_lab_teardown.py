@@ -5,14 +5,19 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from support.waiting import PATIENCE_S, eventually
 
+from lab.fabric.fabric import Fabric
+from lab.fabric.plan import CONTROLLER
+from lab.plan import DOM0, namespace
 from lab.routers.topology import Lab
-from lab.system.teardown import find, tear_down
+from lab.system import namespaces
+from lab.system.teardown import alone, find, tear_down
 
 pytestmark = [
     pytest.mark.root,
@@ -96,6 +101,22 @@ def test_a_new_lab_replaces_the_old_and_outlives_its_owner(
             f"{prefix}-dom0",
             f"{prefix}-vr9",
         ]
+
+
+@pytest.mark.parametrize(("begin", "first"), [(Lab, DOM0), (Fabric, CONTROLLER)])
+def test_one_that_ends_while_another_begins_leaves_it_alone(
+    prefix: str, begin: Callable[[str], Lab | Fabric], first: str
+) -> None:
+    names = [namespace(prefix, first)]
+    ending = Thread(target=begin(prefix).close)
+    with alone(prefix):
+        ending.start()
+        ending.join(0.5)
+        assert namespaces.named(prefix) == names, "it did not wait for the one that begins"
+        tear_down(prefix)
+        namespaces.create(*names)
+    ending.join()
+    assert namespaces.named(prefix) == names
 
 
 def test_down_under_a_running_lab_ends_its_owner_with_a_reason(
