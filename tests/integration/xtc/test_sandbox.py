@@ -19,6 +19,8 @@ from xtc.errors import Unreachable
 from xtc.wire import Activate, Report, Status
 
 PATIENCE_S = 60.0
+GONE_S = 1.0
+"""Who does not answer for so long where no daemon should be left is gone."""
 XTC = (sys.executable, "-m", "xtc", "sandbox")
 
 
@@ -48,10 +50,10 @@ class Sandbox:
         command = [*XTC, *words, "--directory", str(self.directory)]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
-    def reports(self) -> dict[str, Report]:
+    def reports(self, timeout: float = PATIENCE_S) -> dict[str, Report]:
         """Return how its routers stand; none where no daemon answers."""
         try:
-            with Client(self.directory / "sim1", timeout=1.0) as client:
+            with Client(self.directory / "sim1", timeout=timeout) as client:
                 return {report.vr: report for report in client.call(Status())}
         except Unreachable:
             return {}
@@ -71,7 +73,7 @@ def running() -> Iterator[Sandbox]:
         finally:
             made.process.kill()
             made.process.communicate()
-            until(lambda: not made.reports(), "a daemon outlived its owner")
+            until(lambda: not made.reports(GONE_S), "a daemon outlived its owner")
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +105,7 @@ def test_a_flood_harms_others_and_a_setpoint_ends_that(sandbox: Sandbox) -> None
     loaded = shown(sandbox.call("load", "bronze", "10x", "--json"))
     assert loaded == {"sim1": {"bronze": {"usual_pps": 30e3, "offered_pps": 300e3}}}
     until(lambda: sandbox.forwards("gold", 0.0, 45e3), "the flood harms gold")
-    with Client(sandbox.directory / "sim1") as client:
+    with Client(sandbox.directory / "sim1", timeout=PATIENCE_S) as client:
         client.call(Activate("bronze", 40e3))
     until(lambda: sandbox.forwards("bronze", 38e3, 42e3), "bronze is held")
     until(lambda: sandbox.forwards("gold", 55e3, 65e3), "gold has its load again")
@@ -111,7 +113,7 @@ def test_a_flood_harms_others_and_a_setpoint_ends_that(sandbox: Sandbox) -> None
 
 
 def test_telemetry_says_that_it_is_simulated(sandbox: Sandbox) -> None:
-    with Client(sandbox.directory / "sim1", timeout=5.0) as client:
+    with Client(sandbox.directory / "sim1", timeout=PATIENCE_S) as client:
         assert next(client.telemetry()).simulated
     assert "no router of this daemon is real" in (sandbox.directory / "sim1" / "log").read_text()
 
@@ -134,7 +136,7 @@ def test_a_sandbox_ends_on_request_and_its_daemons_with_it(ending: Sandbox) -> N
     code, log = ending.process.wait(PATIENCE_S), (ending.directory / "sim1" / "log").read_text()
     assert code == 0, (ending.said, log)
     assert "stopped" in log.splitlines()[-1], log
-    assert ending.reports() == {}
+    assert ending.reports(GONE_S) == {}
 
 
 def test_a_daemon_that_ends_by_itself_ends_the_sandbox(ending: Sandbox) -> None:
