@@ -3,9 +3,10 @@
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Self
 
 import pytest
 from support.pacing import Pace
@@ -61,17 +62,17 @@ def counters(netns: str) -> dict[str, Counters]:
 class Watch:
     """What Dom0's interfaces and the machine of sinks counted meanwhile."""
 
-    def __init__(
-        self, lab: Lab, seconds: float = 1.0, until: Callable[[], bool] | None = None
-    ) -> None:
-        places = namespace(lab.prefix, DOM0), machine_names(lab.prefix)[1]
-        before = [counters(place) for place in places]
-        if until is None:
-            time.sleep(seconds)
-        else:
-            eventually(until)
-        after = [counters(place) for place in places]
-        self._dom0, self._sinks = zip(before, after, strict=True)
+    def __init__(self, lab: Lab, seconds: float = 1.0) -> None:
+        self._places = namespace(lab.prefix, DOM0), machine_names(lab.prefix)[1]
+        self._before = [counters(place) for place in self._places]
+        time.sleep(seconds)
+        self.look()
+
+    def look(self) -> Self:
+        """Read what has come until now; Dom0 last, for what reached the sinks went through it."""
+        after = [counters(place) for place in reversed(self._places)]
+        self._dom0, self._sinks = zip(self._before, reversed(after), strict=True)
+        return self
 
     def received(self, interface: str) -> int:
         before, after = self._dom0
@@ -106,11 +107,11 @@ def test_tcp_goes_through_the_router_both_ways_a_segment_a_packet(lab: Lab, rout
     dom0, before = namespace(lab.prefix, DOM0), counters(namespace(lab.prefix, DOM0))
     flow = router.tcp(rate_pps=1_000)
     eventually(lambda: counters(dom0)[near].rx_packets > before[near].rx_packets + 10)
-    start = counters(dom0)[far].rx_packets
-    seen = Watch(lab, until=lambda: counters(dom0)[far].rx_packets > start + 300)
+    seen = Watch(lab, 0.0)
+    eventually(lambda: seen.look().received(far) > 300)
     flow.stop()
-    assert seen.received(far) > 200
-    assert seen.received(near) == pytest.approx(seen.sent(far), rel=0.1)
+    # Answers that the sink has sent may still be on their way.
+    eventually(lambda: seen.look().received(near) == pytest.approx(seen.sent(far), rel=0.1))
     assert seen.received(near) > 10  # answers
     # 524 bytes of data, 66 of headers: joined segments would be more
     assert seen.sent(near, "tx_bytes") / seen.sent(near) < 600
@@ -148,18 +149,19 @@ def test_dom0_pays_for_packets_that_the_router_drops(lab: Lab) -> None:
     router = lab.routers["vr1"]
     forwarder = _forwarder(router)
     thread = receive.on_cpu(namespace(lab.prefix, DOM0), "eth0", cpus_beside().dom0)
+    paid: dict[tuple[int, int], list[float]] = {(0, 0): [], (COST_NS, 0): [], (0, COST_NS): []}
     os.kill(forwarder, signal.SIGSTOP)
     try:
         with router.flood(5_000) as source:
             make_punctual(source.pid)
-            light = _paid(lab, thread)
-            router.set_packet_cost(into=COST_NS, back=0)
-            heavy = _paid(lab, thread)
-            router.set_packet_cost(into=0, back=COST_NS)
-            behind = _paid(lab, thread)
+            for cost, seconds in 3 * list(paid.items()):
+                router.set_packet_cost(*cost)
+                seconds.append(_paid(lab, thread))
     finally:
         os.kill(forwarder, signal.SIGCONT)
         router.set_packet_cost(0, 0)
+    # What else runs makes a packet dearer, and never cheaper: the least tell of the filters.
+    light, heavy, behind = (min(seconds) for seconds in paid.values())
     assert heavy - light > COST_NS * 1e-9 / 2
     assert heavy - behind > COST_NS * 1e-9 / 2  # nothing comes back
 
