@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
+from support.inconclusive import inconclusive
+from support.stalls import Stalls
 from support.waiting import eventually
 
 from lab.errors import ProgramError
@@ -24,6 +26,8 @@ WORKERS = 8
 BOTTLENECK = "200Mbps"
 FRAME = 1_514
 SIZE = 24_000
+LEAST_TIMEOUT_S = 0.2
+"""Of TCP in Linux."""
 
 
 def members(fabric: Fabric) -> list[Member]:
@@ -58,13 +62,16 @@ def query(fabric: Fabric, queries: int) -> list[float]:
         return times(running, queries)
 
 
-def test_an_ample_port_loses_nothing(ample: Fabric) -> None:
+def test_an_ample_port_loses_nothing(ample: Fabric, stalls: Stalls) -> None:
     took = query(ample, 50)
     assert len(took) == 50
     assert ample.drops() == 0
-    assert ample.timeouts() == 0
     least = WORKERS * SIZE * 8 / 200e6
     assert min(took) > least * 0.9, "the link has its rate"
+    timeouts = ample.timeouts()
+    if timeouts and stalls.longest() >= LEAST_TIMEOUT_S:
+        inconclusive(f"a CPU stood still for {stalls.longest():.2g} s, which may time TCP out")
+    assert timeouts == 0
 
 
 def test_a_starved_port_drops_and_tcp_waits_for_timeouts() -> None:

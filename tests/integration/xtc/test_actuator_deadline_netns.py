@@ -14,9 +14,11 @@ from typing import TypeVar
 import pytest
 from msgspec.structs import asdict, replace
 from pyroute2 import IPRoute, netns
+from support.cpu import TICK_S
 from support.inconclusive import inconclusive
 from support.paced import Paced
 from support.rates import Rate, between, read
+from support.stalls import Stalls
 from support.waiting import eventually
 
 from common.clock import FakeClock
@@ -176,8 +178,14 @@ class Seen:
     share: float
     """The part of the offered packets that it forwarded."""
     cpu: Rate
+    ended: float
+    """When its CPU time was read last (monotonic seconds)."""
     full: float
     """The part of the slices in which it was offered at least one and a half times what it took."""
+
+    def stalled(self, stalls: Stalls) -> float:
+        """Return how long a CPU stood still at most meanwhile."""
+        return stalls.longest(self.ended - self.cpu.seconds, self.ended)
 
 
 def measure(actuator: DeadlineActuator, seconds: float) -> Seen:
@@ -189,11 +197,12 @@ def measure(actuator: DeadlineActuator, seconds: float) -> Seen:
         start, packets, lost = time.monotonic(), delivered(), dropped()
         time.sleep(SLICE_S)
         slices.append((time.monotonic() - start, delivered() - packets, dropped() - lost))
-    cpu = between(first, read(spent))
+    last = read(spent)
     full = [one for one in slices if 2 * one[2] >= one[1]]
     elapsed, forwarded, lost = (sum(column) for column in zip(*slices, strict=True))
     busy = [sum(column) for column in zip(*full, strict=True)] or [elapsed, forwarded, lost]
-    return Seen(busy[1] / busy[0], forwarded / (forwarded + lost), cpu, len(full) / len(slices))
+    rate, share = busy[1] / busy[0], forwarded / (forwarded + lost)
+    return Seen(rate, share, between(first, last), last.before, len(full) / len(slices))
 
 
 def steadiest(actuator: DeadlineActuator, cap: float) -> Seen:
@@ -213,9 +222,15 @@ def used(actuator: DeadlineActuator) -> float:
     return actuator.usage().used or 0.0
 
 
-def check_cpu(seen: Seen, cap: float) -> None:
-    """A deadline thread gets no more than its runtime; no less while there is work for it."""
-    assert seen.cpu.least <= cap * 1.1
+def check_cpu(seen: Seen, cap: float, stalls: Stalls) -> None:
+    """A deadline thread gets no more than its runtime; no less while there is work for it.
+
+    The kernel ends its turn at a tick, so that it may overdraw by so much, once.
+    """
+    most, stalled = cap * 1.1 + TICK_S / seen.cpu.seconds, seen.stalled(stalls)
+    if most < seen.cpu.least <= most + stalled / seen.cpu.seconds:
+        inconclusive(f"more than its runtime, and a CPU stood still for {stalled:.3g} s: {seen}")
+    assert seen.cpu.least <= most, f"more than its runtime: {seen}"
     if seen.full < 0.5:
         inconclusive(f"the flood kept the router busy for {seen.full:.0%} of the time")
     assert seen.cpu.most >= cap * seen.full * 0.9
@@ -226,7 +241,7 @@ def tids(*names: str) -> tuple[int, ...]:
     return tuple(tid for tids in found.values() for tid in tids)
 
 
-def test_throughput_and_cpu_follow_the_cap(flood: DeadlineSpec) -> None:
+def test_throughput_and_cpu_follow_the_cap(flood: DeadlineSpec, stalls: Stalls) -> None:
     actuator = DeadlineActuator(replace(flood, period_us=PERIOD_US))
     original = actuator.capture()
     seen = {}
@@ -234,7 +249,7 @@ def test_throughput_and_cpu_follow_the_cap(flood: DeadlineSpec) -> None:
         settle(actuator, cap)
         assert actuator.applied() == pytest.approx(cap, rel=0.01)
         seen[cap] = steadiest(actuator, cap)
-        check_cpu(seen[cap], cap)
+        check_cpu(seen[cap], cap, stalls)
     low, high = (seen[cap] for cap in CAPS)
     assert 1.4 <= high.rate / low.rate <= 3.5
     actuator.restore(original)
@@ -294,7 +309,7 @@ def test_the_journals_original_is_not_replaced_by_our_own_cap(router: DeadlineSp
     assert names == list(ENDS)
 
 
-def test_a_link_that_goes_down_and_up_is_capped_again(flood: DeadlineSpec) -> None:
+def test_a_link_that_goes_down_and_up_is_capped_again(flood: DeadlineSpec, stalls: Stalls) -> None:
     actuator = DeadlineActuator(flood)
     settle(actuator, CAP)
     before, used = set(tids()), actuator.usage().used
@@ -304,7 +319,7 @@ def test_a_link_that_goes_down_and_up_is_capped_again(flood: DeadlineSpec) -> No
     settle(actuator, CAP)
     assert {get_policy(tid).policy for tid in tids()} == {SCHED_DEADLINE}
     assert actuator.usage().used >= used
-    check_cpu(steadiest(actuator, CAP), CAP)
+    check_cpu(steadiest(actuator, CAP), CAP, stalls)
 
 
 def test_a_tenant_who_takes_a_link_down_and_up_ends_no_cap(router: DeadlineSpec) -> None:
