@@ -19,7 +19,8 @@ from lab.programs.source import DISCARD_PORT, PAYLOAD
 from lab.routers.topology import Lab, default_cpus
 from lab.system import namespaces
 
-FORWARDING_TIMEOUT_S: Final = 30.0
+FORWARDING_TIMEOUT_S: Final = 120.0
+"""A machine may boot in emulation, next to others."""
 _PROBES: Final = 20
 _PROBE_S: Final = 0.1
 _HOTPLUG_SIDE: Final = 2

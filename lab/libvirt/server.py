@@ -18,7 +18,8 @@ from lab.programs.processes import Place, Program
 
 Driver = Literal["lxc", "qemu"]
 READY_TIMEOUT_S: Final = 60.0
-VIRSH_TIMEOUT_S: Final = 20.0
+VIRSH_TIMEOUT_S: Final = 60.0
+"""A migration is one command, too."""
 _POLL_S: Final = 0.02
 
 
