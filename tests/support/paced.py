@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -73,8 +74,18 @@ def main() -> None:
     out.bind((options.source, 0))
     out.connect((options.destination, 9))
     packets = [bytes(size) for size in options.sizes]
-    with Path(options.state).open("r+b") as file, mmap.mmap(file.fileno(), STATE.size) as state:
-        send(out, packets, options.rate, lambda *values: STATE.pack_into(state, 0, *values))
+    with (
+        Path(options.state).open("r+b") as file,
+        mmap.mmap(file.fileno(), STATE.size) as state,
+        memoryview(state).cast("d") as view,
+    ):
+        send(out, packets, options.rate, partial(store, view))
+
+
+def store(view: memoryview, *values: float) -> None:
+    """Store each value at once: struct would zero all first, and a reader could see that."""
+    for place, value in enumerate(values):
+        view[place] = value
 
 
 def send(
