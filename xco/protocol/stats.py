@@ -6,7 +6,9 @@ xco/core/common/stats.h has the layout.
 import mmap
 import struct
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from xco.errors import ControllerError
@@ -14,8 +16,10 @@ from xco.errors import ControllerError
 _MAGIC = b"XCOSTAT1"
 _HEADER = struct.Struct("=8sIIIIQQQQQ")
 _NAME_BYTES = 32
-_PATIENCE = 1000
-"""Attempts to read before a writer that holds its lock counts as dead."""
+_PATIENCE_S = 2.0
+"""A writer that holds its lock for so long counts as dead: a living one may lose its CPU."""
+_AT_ONCE, _PAUSE_S = 100, 0.001
+"""Attempts to read without a pause, since a write takes microseconds; the pause after those."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +67,13 @@ def read_stamp(path: Path) -> Stamp:
     return Stamp(pid, sequence, updated_ns)
 
 
-def read_statistics(path: Path) -> Snapshot:
-    """Return a consistent snapshot of a statistics file.
+def read_statistics(
+    path: Path,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Snapshot:
+    """Return a consistent snapshot of a statistics file, once its writer is not writing.
 
     Raises:
         ControllerError: the file is missing or malformed, or its writer died while writing.
@@ -77,20 +86,33 @@ def read_statistics(path: Path) -> Snapshot:
             str(path), f"no statistics: {error}", "is the loop running?"
         ) from error
     with mapping:
-        return _parsed(path, _consistent(path, mapping))
+        return _parsed(path, _consistent(path, mapping, clock, sleep))
 
 
-def _consistent(path: Path, mapping: mmap.mmap) -> bytes:
-    """Return the bytes of the file, read while its sequence was even and stayed the same."""
+def _consistent(
+    path: Path,
+    mapping: mmap.mmap,
+    clock: Callable[[], float],
+    sleep: Callable[[float], None],
+) -> bytes:
+    """Return the bytes of the file, read while it was not written."""
     if len(mapping) < _HEADER.size or mapping[:8] != _MAGIC:
         raise ControllerError(str(path), "not a file of statistics", "name another one")
-    for _ in range(_PATIENCE):
-        before = _sequence(mapping)
-        image = mapping[:]
-        if before % 2 == 0 and _sequence(mapping) == before:
-            return image
-        time.sleep(0)
-    raise ControllerError(str(path), "its writer ended during a write", "start the loop again")
+    deadline, attempts, late = clock() + _PATIENCE_S, count(), False
+    while (image := _whole(mapping)) is None:
+        if late:
+            problem = "its writer ended during a write"
+            raise ControllerError(str(path), problem, "start the loop again")
+        sleep(0 if next(attempts) < _AT_ONCE else _PAUSE_S)
+        late = clock() >= deadline  # one more attempt: this program may have lost its CPU, too
+    return image
+
+
+def _whole(mapping: mmap.mmap) -> bytes | None:
+    """Return the bytes of the file if its sequence was even and stayed the same meanwhile."""
+    before = _sequence(mapping)
+    image = mapping[:]
+    return image if before % 2 == 0 and _sequence(mapping) == before else None
 
 
 def _sequence(mapping: mmap.mmap) -> int:

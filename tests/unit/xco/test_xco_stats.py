@@ -39,7 +39,6 @@ def test_fields_and_rows_by_name(tmp_path: Path) -> None:
         (b"something else", "not a file of statistics"),
         (image()[:-8], "cut short"),
         (image(used=3), "cut short"),
-        (image(sequence=3), "its writer ended during a write"),
     ],
 )
 def test_what_is_not_whole_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
@@ -52,6 +51,30 @@ def test_what_is_not_whole_is_refused(tmp_path: Path, content: bytes, said: str)
 def test_no_file_is_a_loop_that_does_not_run(tmp_path: Path) -> None:
     with pytest.raises(ControllerError, match="is the loop running"):
         read_statistics(tmp_path / "none")
+
+
+def test_a_writer_that_ended_in_the_midst_is_named_after_two_seconds(tmp_path: Path) -> None:
+    path = tmp_path / "stats"
+    path.write_bytes(image(sequence=3))
+    slept: list[float] = []
+    with pytest.raises(ControllerError, match="its writer ended during a write"):
+        read_statistics(path, clock=lambda: sum(slept), sleep=slept.append)
+    assert 2.0 <= sum(slept) < 2.1
+
+
+def test_a_writer_that_loses_its_cpu_in_the_midst_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "stats"
+    path.write_bytes(image(sequence=3, values=(9,) * 6))
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if sum(slept) > 1.9:
+            with path.open("r+b") as file:
+                file.write(image(sequence=4, values=(7,) * 6))
+
+    found = read_statistics(path, clock=lambda: sum(slept), sleep=sleep)
+    assert set(found.values.values()) == {7}
 
 
 def test_a_writer_in_the_midst_is_waited_for(tmp_path: Path) -> None:
