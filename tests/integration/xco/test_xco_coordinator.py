@@ -208,8 +208,11 @@ def test_slices_keep_their_place_however_the_clocks_differ(
     misplaced = [one for one in slices if not one.in_place]
     assert sum(one.early for one in slices) == 0, running.statistics().values
     late = [one for one in misplaced if one.disturbed == 0]
-    if len(late) > 2 and stalls.longest() > 0.1:
-        inconclusive(f"{late} came late; a CPU stood still for {stalls.longest():.3g} s elsewhere")
+    set_ns = running.statistics().values["gate_set_max_ns"]
+    # a gate is set late, too, while others hold the kernel's lock of all interfaces
+    if len(late) > 2 and (stalls.longest() > 0.1 or set_ns > MS // 2):
+        stood = f"a CPU stood still for {stalls.longest():.3g} s elsewhere"
+        inconclusive(f"{late} came late; {stood}; to set a gate took up to {set_ns} ns")
     assert len(late) <= 2
     if len(slices) < 10 or len(misplaced) > len(slices) / 2:
         inconclusive(f"of {len(slices)} slices {len(misplaced)} were disturbed and late")
