@@ -1,10 +1,11 @@
 """A host that may refuse connections, and another one that claims marks: for tests on packets."""
 
 import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, TypeVar
@@ -23,6 +24,8 @@ PEER_PORT, SERVICE = 7401, 5001
 HOSTS = 3
 T = TypeVar("T")
 TRIES = 4
+TCP_INFO_BYTES, TOTAL_RETRANS_AT = 104, 100
+"""Of struct tcp_info (linux/tcp.h), as far as tcpi_total_retrans."""
 
 
 @dataclass
@@ -74,11 +77,15 @@ def peer(bench: Rig, config: CoordinatorConfig) -> Iterator[Peer]:
 
 
 def configured(bench: Rig, **changes: Any) -> CoordinatorConfig:
-    """Return a host that refuses where half of the packets are marked."""
+    """Return a host that refuses where half of the packets are marked.
+
+    Its silence is long: with that of 50 ms a peer that came late once would end a refusal.
+    """
     key = bench.folder / "host.key"
     key.write_bytes(host_file(derive(MASTER, 0, HOSTS)))
     alone: dict[str, Any] = {"controllers": [], "fallback": "hygenicc", "marks": "hide"}
-    return bench.config(**alone | {"admission": 0.5, "key_file": str(key)} | changes)
+    refusing = {"admission": 0.5, "key_file": str(key), "silence": "200ms"}
+    return bench.config(**alone | refusing | changes)
 
 
 def hosts_refused(running: Running) -> int:
@@ -87,6 +94,22 @@ def hosts_refused(running: Running) -> int:
 
 def attempts(running: Running) -> int:
     return running.statistics().values["attempts_refused"]
+
+
+def fresh_attempts(running: Running) -> int:
+    """Return the attempts that were refused, as published after this call."""
+    since_ns = time.monotonic_ns()
+    eventually(lambda: running.statistics().updated_ns > since_ns)
+    return attempts(running)
+
+
+def first_attempts(running: Running, one: socket.socket) -> int:
+    """Return the refused attempts, as published after this call, less those of a SYN sent again."""
+    while True:
+        before = sent_again(one)
+        count = fresh_attempts(running)
+        if sent_again(one) == before:
+            return count - before
 
 
 def listening(bench: Rig, address: str) -> socket.socket:
@@ -128,11 +151,24 @@ def is_connected(one: socket.socket) -> bool:
 def connects(one: socket.socket, seconds: float) -> float | None:
     """Return how long it takes; None: longer."""
     began = time.monotonic()
-    while time.monotonic() < began + seconds:
+    while True:
+        took = time.monotonic() - began
         if is_connected(one):
-            return time.monotonic() - began
+            return took
+        if took >= seconds:
+            return None
         time.sleep(0.005)
-    return None
+
+
+def sent_again(one: socket.socket) -> int:
+    """Return how many segments of a connection were sent again."""
+    info = one.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO_BYTES)
+    return int(struct.unpack_from("=I", info, TOTAL_RETRANS_AT)[0])
+
+
+def passes(one: socket.socket) -> bool:
+    """Whether a connection is made with its first SYN, however late this program sees that."""
+    return connects(one, 10.0) is not None and sent_again(one) == 0
 
 
 @contextmanager
@@ -154,7 +190,14 @@ def carries(source: socket.socket, to: socket.socket) -> bool:
 
 
 def refused(running: Running) -> Callable[[], bool]:
-    return lambda: running.config.statistics.exists() and hosts_refused(running) == 1
+    """Return what is true once it is published, from now on, that connections are refused."""
+    since_ns, file = time.monotonic_ns(), running.config.statistics
+
+    def holds() -> bool:
+        fresh = file.exists() and running.statistics().updated_ns > since_ns
+        return fresh and hosts_refused(running) == 1
+
+    return holds
 
 
 def during_refusal(running: Running, observe: Callable[[], T]) -> T:
@@ -164,9 +207,24 @@ def during_refusal(running: Running, observe: Callable[[], T]) -> T:
         return running.log.read_text().count("are admitted again")
 
     for _ in range(TRIES):
-        eventually(refused(running))
         before = ends()
+        eventually(refused(running))
         seen = observe()
         if ends() == before:
             return seen
     raise Inconclusive(f"the peer's messages were late {TRIES} times")
+
+
+@contextmanager
+def refused_connection(bench: Rig, running: Running) -> Iterator[socket.socket]:
+    """Yield a socket whose first attempt to connect to the receiver was refused."""
+    with ExitStack() as stack:
+
+        def observe() -> socket.socket:
+            stack.close()  # what an earlier try left
+            count = fresh_attempts(running)
+            made = stack.enter_context(connecting(bench, RECEIVER))
+            eventually(lambda: attempts(running) > count or hosts_refused(running) == 0)
+            return made
+
+        yield during_refusal(running, observe)

@@ -20,11 +20,15 @@ from xco_refusals_rig import (
     connecting_in,
     connects,
     during_refusal,
+    first_attempts,
+    fresh_attempts,
     hosts_refused,
     listening,
     listening_in,
+    passes,
     peer,
     refused,
+    refused_connection,
 )
 
 from benchmarks.xco.gates.rig import (
@@ -78,10 +82,11 @@ def test_a_congested_host_gets_no_new_connection_and_keeps_those_it_has(
             told.share = 1.0
 
             def observe() -> tuple[bool, bool, bool, int]:
-                count = attempts(running)
+                count = fresh_attempts(running)
                 with connecting(bench, RECEIVER) as late, connecting(bench, OTHER) as elsewhere:
-                    passes = connects(elsewhere, 0.5) is not None, connects(late, 0.5) is not None
-                return *passes, carries(before, end), attempts(running) - count
+                    made = passes(elsewhere), connects(late, 0.5) is not None
+                    count = first_attempts(running, late) - count
+                return *made, carries(before, end), count
 
             assert during_refusal(running, observe) == (True, False, True, 1)
 
@@ -90,9 +95,7 @@ def test_a_connection_that_was_refused_is_made_when_the_marks_end(bench: Rig) ->
     config = configured(bench)
     running = bench.start(config)
     with listening(bench, RECEIVER), peer(bench, config) as told:
-        eventually(refused(running))
-        with connecting(bench, RECEIVER) as late:
-            eventually(lambda: attempts(running) > 0)
+        with refused_connection(bench, running) as late:
             told.share = 0.0
             assert connects(late, 10.0) is not None
         eventually(lambda: hosts_refused(running) == 0)
@@ -112,7 +115,8 @@ def test_status_and_metrics_say_which_host_is_refused(bench: Rig) -> None:
 
     def observe() -> tuple[object, ...]:
         with connecting(bench, RECEIVER):
-            eventually(lambda: attempts(running) > 0)
+            eventually(lambda: attempts(running) > 0 or hosts_refused(running) == 0)
+        fresh_attempts(running)  # from here on it stays: both readings below are of all attempts
         found = {one.host: one for one in status(config).sources}["b"]
         b = {"destination": "b"}
         return (
@@ -130,12 +134,11 @@ def test_status_and_metrics_say_which_host_is_refused(bench: Rig) -> None:
 def test_a_host_that_always_claims_marks_gets_connections_within_seconds(bench: Rig) -> None:
     config = configured(bench)
     running = bench.start(config)
-    with listening(bench, RECEIVER), peer(bench, config):
-        eventually(refused(running))
-        with connecting(bench, RECEIVER) as late:
-            took = connects(late, 12.0)
+    refusing = refused_connection(bench, running)
+    with listening(bench, RECEIVER), peer(bench, config), refusing as late:
+        took = connects(late, 12.0)
     assert took is not None
-    assert 1.0 <= took < 9.0
+    assert took < 9.0
 
 
 ASKING = {
@@ -152,11 +155,10 @@ def test_every_kind_of_first_segment_is_refused_and_no_other(bench: Rig, gates: 
     others = [ethernet(tcp4(flags)) for flags in (ACK, SYN_ACK)]
 
     def observe() -> list[int]:
-        counts = [attempts(running)]
+        counts = [fresh_attempts(running)]
         for frames in (ASKING.values(), [*others, *wrapped(FIN_ACK).values()]):
             assert bench.run(sys.executable, "-c", ONCE, *frames).wait(20) == 0
-            time.sleep(0.25)  # counts are published ten times a second
-            counts.append(attempts(running) - counts[0])
+            counts.append(fresh_attempts(running) - counts[0])
         return counts[1:]
 
     with peer(bench, config):
@@ -170,7 +172,7 @@ def test_without_the_setting_marks_refuse_nothing(bench: Rig) -> None:
         eventually(config.statistics.exists)
         eventually(lambda: running.statistics().values["peer_taken"] > 50)
         with connecting(bench, RECEIVER) as one:
-            assert connects(one, 0.9) is not None
+            assert passes(one)
     assert (hosts_refused(running), attempts(running)) == (0, 0)
 
 
@@ -187,10 +189,10 @@ def test_nothing_is_refused_when_the_coordinator_is_killed(bench: Rig, victims: 
     with listening(bench, RECEIVER), peer(bench, config):
         eventually(refused(running))
         loop = running.loop()
-        if victims == "both":
-            os.kill(running.process.pid, signal.SIGSTOP)
-            os.kill(running.process.pid, signal.SIGKILL)
-        os.kill(loop, signal.SIGKILL)
+        killed = [loop] if victims == "loop" else [running.process.pid, loop]
+        for number in (signal.SIGSTOP, signal.SIGKILL):  # neither is to see the other's end
+            for pid in killed:
+                os.kill(pid, number)
         running.process.wait(20)
         if victims == "loop":
             eventually(lambda: "xco" not in filters(bench))
@@ -198,7 +200,7 @@ def test_nothing_is_refused_when_the_coordinator_is_killed(bench: Rig, victims: 
             assert "xco" in filters(bench)
         time.sleep(1.5 * LEASE_S)
         with connecting(bench, RECEIVER) as one:
-            assert connects(one, 0.9) is not None
+            assert passes(one)
 
 
 def test_a_controller_ends_refusals(bench: Rig) -> None:
@@ -209,7 +211,7 @@ def test_a_controller_ends_refusals(bench: Rig) -> None:
         eventually(refused(running))
         stand_in.keep_until(lambda: hosts_refused(running) == 0, Mode.OPEN, seconds=4.0)
         with connecting(bench, RECEIVER) as one:
-            assert connects(one, 0.9) is not None
+            assert passes(one)
         stand_in.keep(0.5, Mode.OPEN)
         assert hosts_refused(running) == 0
 
@@ -226,7 +228,7 @@ def test_without_a_program_it_is_said_once_that_nothing_is_refused(bench: Rig) -
         eventually(config.statistics.exists)
         eventually(lambda: running.statistics().values["peer_taken"] > 50)
         with connecting(bench, RECEIVER) as one:
-            assert connects(one, 0.9) is not None
+            assert passes(one)
     assert bench.log.read_text().count("no connection is refused, since no BPF program") == 1
     assert hosts_refused(running) == 0
 
@@ -253,7 +255,7 @@ def test_marks_on_the_wire_refuse_the_connections_of_who_sends_there() -> None:
                     connecting_in(places[1], receiver.address) as late,
                     connecting_in(places[2], receiver.address) as early,
                 ):
-                    assert connects(early, 0.9) is not None
+                    assert passes(early)
                     eventually(lambda: xco.host_counters(busy)["attempts_refused"] > 0)
                     fabric.unmark()
                     assert connects(late, 10.0) is not None
