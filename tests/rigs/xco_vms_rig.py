@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -38,6 +39,8 @@ JOINED = SENDER.replace("out.bind", f"{SEGMENT}\nout.bind")
 """Sends GSO packets: as many datagrams of `PAYLOAD` at a time as the size says."""
 DEEP_BYTES = 3_000_000
 """What waits for each VM before the gate opens; a queue takes 4 MB."""
+DEEP_SMALL_BYTES = 1_500_000
+"""The same of smaller datagrams: of 350 bytes, the sender's buffer holds 2.4 MB of frames."""
 
 
 class Vms:
@@ -126,27 +129,40 @@ class Queues:
         """How the gate is while queues are filled; a closed one cuts all GSO packets."""
 
     def fill(self, **senders: tuple[str, int]) -> None:
-        """Have VMs send from an address, datagrams of a size, until the queue of each is deep."""
-        processes = [
-            self._vms.send(name, address, FAST * PAYLOAD // size, size)
-            for name, (address, size) in senders.items()
-        ]
-        need = self._backlog() + len(senders) * DEEP_BYTES
-        self._stand_in.keep_until(lambda: self._backlog() > need, *self.filling)
-        for process in processes:
+        """Have VMs send from an address, datagrams of a size, until the queue of each is deep.
+
+        One after the other: together, a fast one could have all of what is to wait for both.
+        """
+        for name, (address, size) in senders.items():
+            need = self._settled_backlog() + (DEEP_BYTES if size >= PAYLOAD else DEEP_SMALL_BYTES)
+            process = self._vms.send(name, address, FAST * PAYLOAD // size, size)
+            self._stand_in.keep_until(lambda: self._backlog() > need, *self.filling)  # noqa: B023  called at once
             _end(process)
         self._stand_in.keep_until(lambda: not self._capture.take(0.1), Mode.CLOSED)
 
     def open(self, frames: int, rate_bps: int) -> "Counter[str]":
-        """Open the gate until so many datagrams have arrived; return how many by source."""
-        counts: Counter[str] = Counter()
+        """Open the gate until so many datagrams have arrived; return how many of them by source.
+
+        Those that arrive until this program sees that are left out: a queue may have ended there.
+        """
+        sources: list[str] = []
 
         def enough() -> bool:
-            counts.update(source for _, _, source in self._capture.take())
-            return counts.total() >= frames
+            sources.extend(source for _, _, source in self._capture.take())
+            return len(sources) >= frames
 
         self._stand_in.keep_until(enough, Mode.RATE, Permit(1, rate_bps))
-        return counts
+        return Counter(sources[:frames])
+
+    def _settled_backlog(self) -> int:
+        """Return what waits, as published after this call."""
+        since_ns = time.monotonic_ns()
+
+        def fresh() -> bool:
+            return self._running.statistics().updated_ns > since_ns
+
+        self._stand_in.keep_until(fresh, *self.filling)
+        return self._backlog()
 
     def _backlog(self) -> int:
         rows = self._running.statistics().rows

@@ -167,6 +167,7 @@ def test_machines_share_a_gate_alike_though_one_claims_to_be_many(
         before = sent_of_queues(bench)
         # A twelfth of what the slower one sends, so that both always have something to wait for.
         stand_in.keep(1.0, Mode.RATE, Permit(1, 5_000_000))
+        stand_in.keep_through(4, Mode.CLOSED)  # queues are read one after the other
         after = sent_of_queues(bench)
     finally:
         for sender in senders:
