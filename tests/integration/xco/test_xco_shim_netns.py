@@ -262,13 +262,15 @@ def test_traffic_to_elsewhere_keeps_its_bits() -> None:
 @pytest.mark.usefixtures("wire")
 def test_a_batch_of_merged_packets_counts_as_so_many() -> None:
     with shim() as running, pair() as (out, to):
+        # the kernel's own packets, as of multicast, come from other addresses
+        running.tell(f"ip {FAR_IPS[socket.AF_INET]} 1")
         arrives(out, to, CE)
-        before = running.counts(2)
+        before = running.counts(1)
         out.setsockopt(socket.SOL_UDP, UDP_SEGMENT, 1000)
         out.send(bytes(10_000))
         for _ in range(10):
             to.recv(2000)
-        after = zip(before, running.counts(2), strict=True)
+        after = zip(before, running.counts(1), strict=True)
         assert [b - a for a, b in after] == [10, 10 * (1000 + UDP_HEADERS), 10]
 
 
