@@ -161,14 +161,18 @@ def test_hosts_go_on_at_fair_rates_when_the_controller_is_killed(xco: XcoRig) ->
         xco.kill_controller()
         eventually(lambda: seen(xco, pair[0]).mode == "hygenicc")
         eventually(all_open(xco, *pair, share=0.48))
-        assert sum(shares(xco, *pair)) > 1.5 * 2 * SAFE
+        eventually(lambda: sum(shares(xco, *pair)) > 1.5 * 2 * SAFE)
         assert xco.log.read_text().count("what other hosts offer (hygenicc)") >= SENDERS
         xco.start_controller("gcc")
         eventually(xco.joined)
-    assert all(seen(xco, host).mode != "hygenicc" for host in pair)
+    # a gap of 50 ms between directives has a host leave the controller for a moment
+    eventually(lambda: all(seen(xco, host).mode != "hygenicc" for host in pair))
 
 
 def test_a_host_that_alone_loses_the_controller_keeps_its_safe_share(xco: XcoRig) -> None:
+    # the others are to stay with the controller, though it stands still for a while
+    patient = {**xco.settings.controller, "silence": "2s", "drop": "5s"}
+    xco.settings = Settings(patient, xco.settings.coordinator)
     xco.go("gcc")
     alone = xco.fabric.senders[0]
     end(xco, alone)
