@@ -17,8 +17,8 @@ SYNTAX = (
     "that is not listed here is an error, and so is a value of the wrong type."
 )
 RELOAD = (
-    "SIGHUP to the daemon (`systemctl reload xtc`) reads the `[router]` tables again; the others "
-    "take effect at the start."
+    "SIGHUP to the daemon (`systemctl reload xtc`) reads the `[router]` tables, `daemon.floors`, "
+    "`daemon.max_release_share` and `limiter.shield` again; the rest takes effect at the start."
 )
 _HEADING = re.compile(r"^#+ `\[?(?P<table>[\w.]+)\]?`")
 _FENCE = re.compile(r"^```toml\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)

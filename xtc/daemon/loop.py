@@ -45,6 +45,10 @@ STOP_S = Seconds(10.0)
 """How long the exit waits for hypervisors to restore caps; TimeoutStopSec must be longer."""
 STOP_PAUSE_S = Seconds(0.2)
 NEVER = Seconds(math.inf)
+RESTART_NEEDED = (
+    "only [router], daemon.floors, daemon.max_release_share and limiter.shield take effect with a "
+    "reload"
+)
 MAX_LEAD = 0.4
 """Earliest time before a tick to query hypervisors, as a share of the period."""
 
@@ -391,9 +395,9 @@ class Daemon:
             check_followed(routers, Seconds(self._config.daemon.period_s))
             self._check_claims(routers)
         self._manager.reconfigure(routers, max_release_share=config.daemon.max_release_share)
-        in_force = msgspec.structs.replace(self._config, router=config.router)
+        in_force = _reloaded(self._config, config)
         if config != in_force:
-            log.warning("restart_needed", problem="only [router] takes effect with a reload")
+            log.warning("restart_needed", problem=RESTART_NEEDED)
         self._config = in_force
         self._follow()
         self._collector.rebind(self._bindings(), forget=True)
@@ -424,6 +428,19 @@ class Daemon:
 
     def _status(self) -> str:
         return f"STATUS=holding {len(self._manager.routers)} routers"
+
+
+def _reloaded(before: Config, config: Config) -> Config:
+    """Return what is in force after a reload; other keys take effect at the next start."""
+    replace, daemon = msgspec.structs.replace, config.daemon
+    return replace(
+        before,
+        router=config.router,
+        daemon=replace(
+            before.daemon, floors=daemon.floors, max_release_share=daemon.max_release_share
+        ),
+        limiter=replace(before.limiter, shield=config.limiter.shield),
+    )
 
 
 def _next(due: Seconds, now: Seconds, period: float) -> Seconds:

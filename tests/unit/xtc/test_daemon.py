@@ -16,6 +16,7 @@ import pytest
 from manager_rig import PAPER, FakeLimiter
 from msgspec import structs
 from running_daemon import RunningDaemon
+from structlog.testing import capture_logs
 
 from common.clock import FakeClock
 from common.errors import ConfigError
@@ -395,6 +396,27 @@ def test_a_reload_takes_routers_over(bench: Bench, systemd: socket.socket) -> No
     bench.tick(8)
     assert bench.host.routers["b"].state.throughput == pytest.approx(30e3, 0.02)
     assert bench.metric("xtc_config_last_reload_successful") == 1
+
+
+def restarts_needed(bench: Bench, text: str) -> list[str]:
+    """Reload with more tables, and return why the log asks for a restart."""
+    bench.path.write_text("".join(map(ROUTERS.format, "ab")) + text)
+    with capture_logs() as logs:
+        bench.daemon.reload()
+    assert bench.metric("xtc_config_last_reload_successful") == 1
+    return [entry["problem"] for entry in logs if entry["event"] == "restart_needed"]
+
+
+def test_what_takes_effect_with_a_reload_asks_for_no_restart(bench: Bench) -> None:
+    daemon = "[daemon]\nfloors = false\nmax_release_share = 1.0\n"
+    assert restarts_needed(bench, daemon + "[limiter]\nshield = false\n") == []
+    assert {managed.plan.weight for managed in bench.manager.routers.values()} == {"keep"}
+
+
+def test_a_change_that_waits_for_a_restart_names_what_does_not(bench: Bench) -> None:
+    (problem,) = restarts_needed(bench, '[daemon]\non_exit = "keep"\nfloors = false\n')
+    at_once = ("[router]", "daemon.floors", "daemon.max_release_share", "limiter.shield")
+    assert all(key in problem for key in at_once)
 
 
 def test_no_collection_looks_through_what_lasts_and_what_a_reload_drops_goes(bench: Bench) -> None:
