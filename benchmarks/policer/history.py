@@ -6,11 +6,12 @@ fleet to a recorder as fast as it takes them, and prints the cost of each part. 
 """
 
 import argparse
+import json
 import random
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from policer.fleet.live import HostLive
 from policer.history.chunks import MINUTE_S, POINTS, SECOND_S
 from policer.history.retention import Retention
 from policer.recording.writer import HistoryWriter
-from policer.store import open_store
+from policer.store import Store, open_store
 from xtc.wire import Finding, Mode, Report
 
 BEGIN = 1_790_002_800.4
@@ -32,6 +33,30 @@ EVERY_S = 10
 """Interval of writes here; the policer checks every few seconds."""
 NOISE = 0.05
 """Scatter of rates from second to second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Cost of a fleet's history; CPU and time are those of EVERY_S seconds, unless it says else."""
+
+    hosts: int
+    routers: int
+    """Of each host."""
+    minutes: int
+    tick_cpu_us: float
+    """For recording a host's tick."""
+    packing_cpu_s: float
+    """In the mean."""
+    packing_cpu_most_s: float
+    writing_s: float
+    """In the mean."""
+    writing_most_s: float
+    chunk_bytes: Mapping[int, int]
+    """The largest chunk of a host, by the seconds of its points."""
+    hour_bytes: int
+    """An hour of seconds, each host."""
+    month_bytes: int | None
+    """30 days of minutes, each host; None without a whole hour of them."""
 
 
 def report(vr: str, base: float) -> Report:
@@ -79,16 +104,21 @@ def timed(work: Callable[[], None], clock: Callable[[], float] = time.process_ti
 def main() -> None:
     """Measure."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--json", action="store_true")
     parser.add_argument("--hosts", type=whole_number(1), default=500)
     parser.add_argument("--routers", type=whole_number(1), default=20)
     parser.add_argument("--minutes", type=whole_number(1), default=3)
     wanted = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        measure(Path(folder), wanted.hosts, wanted.routers, wanted.minutes)
+        cost = measure(Path(folder), wanted.hosts, wanted.routers, wanted.minutes)
+    if wanted.json:
+        print(json.dumps(asdict(cost), indent=2))
+    else:
+        _print(cost)
 
 
-def measure(folder: Path, hosts: int, routers: int, minutes: int) -> None:
-    """Simulate a fleet, and print the cost."""
+def measure(folder: Path, hosts: int, routers: int, minutes: int) -> Cost:
+    """Simulate a fleet, and return the cost."""
     store = open_store(f"sqlite:///{folder}/policer.db")
     epoch = store.leadership("benchmark").acquire() or 0
     wall = [BEGIN]
@@ -104,20 +134,43 @@ def measure(folder: Path, hosts: int, routers: int, minutes: int) -> None:
         if tick % EVERY_S == 0:
             collected.append(timed(history_writer.collect))
             flushed.append(timed(history_writer.flush, time.perf_counter))
-    print(f"{hosts} hosts of {routers} routers, {minutes} minutes")
-    print(f"recording a host's tick: {1e6 * sum(heard) / (len(heard) * hosts):.0f} us of CPU")
-    print(f"packing {EVERY_S} s: mean {mean(collected):.3f} s of CPU, most {max(collected):.3f} s")
-    print(f"writing {EVERY_S} s: mean {mean(flushed):.3f} s, most {max(flushed):.3f} s")
-    with store._database.read() as connection:  # noqa: SLF001  it counts bytes
-        query = "SELECT span, count(*), max(length(points)) FROM history GROUP BY span"
-        sizes = {row[0]: row[2] for row in connection.exec_driver_sql(query)}
-    for span, size in sizes.items():
-        print(f"a host's chunk of {POINTS[span]} points of {span} s: at most {size} bytes")
-    chunks = 3600 // (POINTS[SECOND_S] * SECOND_S)
-    print(f"an hour of seconds, each host: {chunks * sizes[SECOND_S] / 1e3:.0f} kB")
-    if minutes > 60:
-        print(f"30 days of minutes, each host: {24 * 30 * sizes[MINUTE_S] / 1e6:.1f} MB")
+    sizes = _chunk_bytes(store)
     store.close()
+    return Cost(
+        hosts,
+        routers,
+        minutes,
+        tick_cpu_us=1e6 * sum(heard) / (len(heard) * hosts),
+        packing_cpu_s=mean(collected),
+        packing_cpu_most_s=max(collected),
+        writing_s=mean(flushed),
+        writing_most_s=max(flushed),
+        chunk_bytes=sizes,
+        hour_bytes=3600 // (POINTS[SECOND_S] * SECOND_S) * sizes[SECOND_S],
+        month_bytes=24 * 30 * sizes[MINUTE_S] if minutes > 60 else None,
+    )
+
+
+def _chunk_bytes(store: Store) -> dict[int, int]:
+    """Return the size of the largest chunk, by the seconds of its points."""
+    query = "SELECT span, max(length(points)) FROM history GROUP BY span"
+    with store._database.read() as connection:  # noqa: SLF001  it counts bytes
+        return {row[0]: row[1] for row in connection.exec_driver_sql(query)}
+
+
+def _print(cost: Cost) -> None:
+    print(f"{cost.hosts} hosts of {cost.routers} routers, {cost.minutes} minutes")
+    print(f"recording a host's tick: {cost.tick_cpu_us:.0f} us of CPU")
+    packing, writing = f"packing {EVERY_S} s", f"writing {EVERY_S} s"
+    print(
+        f"{packing}: mean {cost.packing_cpu_s:.3f} s of CPU, most {cost.packing_cpu_most_s:.3f} s"
+    )
+    print(f"{writing}: mean {cost.writing_s:.3f} s, most {cost.writing_most_s:.3f} s")
+    for span, size in cost.chunk_bytes.items():
+        print(f"a host's chunk of {POINTS[span]} points of {span} s: at most {size} bytes")
+    print(f"an hour of seconds, each host: {cost.hour_bytes / 1e3:.0f} kB")
+    if cost.month_bytes is not None:
+        print(f"30 days of minutes, each host: {cost.month_bytes / 1e6:.1f} MB")
 
 
 def hear(history_writer: HistoryWriter, lives: list[HostLive], sights: list[HostTelemetry]) -> None:

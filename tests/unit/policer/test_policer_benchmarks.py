@@ -1,7 +1,10 @@
 """What the policer's benchmarks make of what they measure, on cases with a known answer."""
 
+import json
+
 import pytest
 
+from benchmarks.policer import history
 from benchmarks.policer.reaction import restored
 from benchmarks.policer.scale import quantile
 from benchmarks.policer.sharing import Price
@@ -38,3 +41,15 @@ def test_a_quantile_is_a_value_that_was_seen() -> None:
     assert quantile([3.0, 1.0, 2.0], 0.5) == 2.0
     assert quantile([1.0], 0.99) == 1.0
     assert quantile(list(map(float, range(100))), 0.99) == 99.0
+
+
+def test_the_cost_of_a_history_can_be_read_by_a_program(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = "history --hosts 1 --routers 2 --minutes 1 --json"
+    monkeypatch.setattr("sys.argv", words.split())
+    history.main()
+    cost = json.loads(capsys.readouterr().out)
+    assert (cost["hosts"], cost["routers"], cost["minutes"]) == (1, 2, 1)
+    assert cost["hour_bytes"] == 360 * cost["chunk_bytes"]["1"] > 0
+    assert cost["month_bytes"] is None  # a minute has no whole chunk of minutes
