@@ -47,6 +47,8 @@ PAGES = (
     *("xtc.8", "xtc.toml.5", "policer.8", "policer.toml.5", "xco.8", "xco.toml.5"),
     *("zovn.8", "zovn.toml.5"),
 )
+RECORD = "/run/zovn/vm2.sock.held"
+"""What a killed switch may leave for the next, of a port that the settings do not name."""
 BEGUN = "/root/begun"
 """A file that is as old as the copy."""
 SETTINGS = b"""
@@ -194,11 +196,13 @@ def test_systemd_starts_a_switch_again_if_its_forwarding_thread_alone_stands_sti
     with booted(system, "zovn-switch.service") as manager:
         started = manager.run("systemctl", "start", "zovn-switch")
         assert started.returncode == 0, started.stderr
+        assert manager.run("touch", RECORD).returncode == 0
         (thread,) = threads_named(manager.process("zovn-switch"), "zovn")
         with stopped(thread):
             wait_for_end(thread)
         eventually(lambda: manager.shown("zovn-switch", "NRestarts") == "1")
         eventually(lambda: manager.run("zovn", "switch", "status").returncode == 0)
+        assert manager.run("test", "-e", RECORD).returncode == 0
         assert manager.run("systemctl", "stop", "zovn-switch").returncode == 0
         assert manager.shown("zovn-switch", "Result") == "success"
 
@@ -272,7 +276,7 @@ def test_a_removal_releases_what_a_killed_coordinator_left(system: System) -> No
 
 
 def test_a_purge_leaves_nothing_but_what_the_administrator_made(system: System) -> None:
-    system.said("mkdir", "-p", "/var/lib/xtc")
+    system.said("mkdir", "-p", "/var/lib/xtc", "/run/xtc")
     for name in reversed(BUILDS):
         system.said("dpkg", "--no-triggers", "--remove", name)
         system.said("dpkg", "--no-triggers", "--purge", name)

@@ -30,6 +30,8 @@ from xtc.state.journal import JOURNAL
 
 ROOT = Path(__file__).parents[3]
 SYSTEMD = ROOT / "deploy" / "systemd"
+SERVICES = sorted(set(SYSTEMD.glob("*.service")) - {SYSTEMD / "xtc-release.service"})
+"""All units of programs that stay."""
 STARTING = ROOT / "deploy" / "etc" / "xtc.toml"
 LOCK = (ROOT / "requirements.lock").read_text()
 DATE = "2026-11-21"
@@ -58,6 +60,15 @@ def test_the_unit_makes_the_directories_that_the_daemon_uses() -> None:
     assert f"/var/lib/{unit['StateDirectory']}" == DaemonSection().state_dir
     assert f"/run/{unit['RuntimeDirectory']}" == DaemonSection().runtime_dir
     assert (unit["StateDirectoryMode"], unit["RuntimeDirectoryMode"]) == ("0700", "0750")
+    # A start that fails beside a running daemon must not remove that daemon's sockets.
+    assert unit["RuntimeDirectoryPreserve"] == "yes"
+
+
+@pytest.mark.parametrize("path", SERVICES, ids=lambda path: path.name)
+def test_a_unit_that_may_listen_waits_for_the_addresses_of_the_machine(path: Path) -> None:
+    for key in ("Wants", "After"):
+        words = " ".join(re.findall(rf"(?m)^{key}=(.+)$", path.read_text())).split()
+        assert "network-online.target" in words
 
 
 def test_a_crash_is_followed_by_a_restart_which_is_what_adopts() -> None:

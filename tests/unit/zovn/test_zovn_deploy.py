@@ -49,6 +49,11 @@ def test_the_switch_has_its_sockets_where_the_unit_lets_it_write() -> None:
     assert socket_of(PortTable(name="vm1")).startswith(folder)
 
 
+def test_the_records_of_a_killed_switch_are_there_for_the_next() -> None:
+    """systemd removes the directory before each restart otherwise (systemd.exec(5))."""
+    assert service("switch")["RuntimeDirectoryPreserve"] == "yes"
+
+
 def test_the_unit_waits_for_the_ports_and_watches_the_switch() -> None:
     unit = service("switch")
     assert (unit["Type"], unit["Restart"]) == ("notify", "on-failure")
