@@ -26,7 +26,9 @@ from xtc.cli.main import app
 from xtc.config.file import load_config, parse_config
 from xtc.config.schema import DaemonSection
 from xtc.config.timing import check_timing
+from xtc.daemon.client import Client
 from xtc.state.journal import JOURNAL
+from xtc.wire import Status
 
 ROOT = Path(__file__).parents[3]
 SYSTEMD = ROOT / "deploy" / "systemd"
@@ -150,7 +152,11 @@ def crashed(tmp_path: Path) -> Iterator[RunningDaemon]:
 
 def after_stop(daemon: RunningDaemon, result: str) -> str:
     programs = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    places = {"XTC_CONFIG": str(daemon.path), "XTC_STATE_DIR": str(daemon.state)}
+    places = {
+        "XTC_CONFIG": str(daemon.path),
+        "XTC_RUNTIME_DIR": str(daemon.run),
+        "XTC_STATE_DIR": str(daemon.state),
+    }
     done = subprocess.run(
         [SYSTEMD / "after-stop"],
         env=os.environ | places | {"PATH": programs, "SERVICE_RESULT": result},
@@ -173,6 +179,15 @@ def test_what_the_configuration_keeps_is_kept(crashed: RunningDaemon) -> None:
     assert after_stop(crashed, "success") == ""
     crashed.path.write_text("a mistake")
     assert after_stop(crashed, "given-up") == "a: released\n"
+
+
+def test_a_daemon_beside_the_unit_keeps_its_routers_when_systemd_gives_up(tmp_path: Path) -> None:
+    with RunningDaemon(tmp_path) as daemon:
+        daemon.configure(router='setpoint = "20kpps"')
+        daemon.start()
+        assert after_stop(daemon, "given-up") == ""
+        with Client(daemon.run, timeout=10) as client:
+            assert client.call(Status())[0].active
 
 
 # --- the starting configuration
