@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from documents_rig import check_manual
+from maintainer_rig import Maintained
 from typer.main import get_command
 
 from common.command import exit_code
@@ -77,6 +78,21 @@ def test_a_database_that_is_late_is_waited_for_and_a_mistake_is_not_repeated() -
     assert "StartLimitIntervalSec=0\n" in UNIT.read_text()
     assert final == exit_code(SettingsError("server.listen", "taken"), POLICER_CODES)
     assert final != exit_code(StoreGone("away"), POLICER_CODES)
+
+
+def test_an_upgrade_says_that_the_database_has_to_be_upgraded(tmp_path: Path) -> None:
+    system, calls = Maintained(tmp_path), tmp_path / "calls"
+    (tmp_path / "run/systemd/system").mkdir(parents=True)
+    postinst = DEPLOY / "debian" / "policer" / "postinst"
+    system.program("runuser", f'echo "$@" >>{calls}; echo "version 0002: 1 host"')
+    assert system.run(postinst, "configure", "") == ""
+    assert not calls.exists()
+    assert system.run(postinst, "configure", "0.1.0") == ""
+    assert calls.read_text() == "-u xtc-policer -- policer db check\n"
+    system.program("runuser", 'echo "policer: the database is of version 0001" >&2; exit 1')
+    said = system.run(postinst, "configure", "0.1.0")
+    assert said.startswith("policer: the database is of version 0001\n")
+    assert "runuser -u xtc-policer -- policer db upgrade" in said
 
 
 @pytest.mark.external

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 from documents_rig import check_manual
+from maintainer_rig import Maintained
 from running_daemon import RunningDaemon
 from support.waiting import eventually
 from typer.main import get_command
@@ -32,6 +33,7 @@ from xtc.wire import Status
 
 ROOT = Path(__file__).parents[3]
 SYSTEMD = ROOT / "deploy" / "systemd"
+DEBIAN = ROOT / "deploy" / "debian"
 SERVICES = sorted(set(SYSTEMD.glob("*.service")) - {SYSTEMD / "xtc-release.service"})
 """All units of programs that stay."""
 STARTING = ROOT / "deploy" / "etc" / "xtc.toml"
@@ -188,6 +190,34 @@ def test_a_daemon_beside_the_unit_keeps_its_routers_when_systemd_gives_up(tmp_pa
         assert after_stop(daemon, "given-up") == ""
         with Client(daemon.run, timeout=10) as client:
             assert client.call(Status())[0].active
+
+
+# --- removal
+
+
+@pytest.mark.parametrize("name", ["journal", "journal.corrupt-7"])
+def test_a_purge_keeps_the_originals_of_routers_that_are_still_capped(
+    tmp_path: Path, name: str
+) -> None:
+    system = Maintained(tmp_path)
+    state = tmp_path / "var/lib/xtc"
+    state.mkdir(parents=True)
+    (state / name).touch()
+    system.program("xtc", "exit 1")
+    assert "xtc: still capped, see above" in system.run(DEBIAN / "prerm", "remove")
+    assert f"{state} stays" in system.run(DEBIAN / "postrm", "purge")
+    assert (state / name).exists()
+    system.program("xtc", "exit 0")
+    assert system.run(DEBIAN / "prerm", "remove") == ""
+    assert system.run(DEBIAN / "postrm", "purge") == ""
+    assert not state.exists()
+
+
+def test_a_removal_before_any_start_releases_nothing(tmp_path: Path) -> None:
+    system = Maintained(tmp_path)
+    system.program("xtc", "echo released >&2")
+    assert system.run(DEBIAN / "prerm", "remove") == ""
+    assert system.run(DEBIAN / "postrm", "remove") == ""
 
 
 # --- the starting configuration

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from documents_rig import check_command, check_manual, command_of, commands_shown
+from maintainer_rig import Maintained
 from typer.core import TyperGroup
 from typer.main import get_command
 
@@ -84,6 +85,20 @@ def test_interfaces_are_released_after_a_stop_and_kept_for_a_restart(
     env = os.environ | {"SERVICE_RESULT": result}
     done = subprocess.run(words, env=env, capture_output=True, text=True, check=True)
     assert done.stdout == ("zovn switch release\n" if released else "")
+
+
+def test_a_removal_releases_interfaces_of_a_switch_that_ended_before(tmp_path: Path) -> None:
+    system, calls = Maintained(tmp_path), tmp_path / "calls"
+    prerm = DEPLOY / "debian" / "zovn" / "prerm"
+    system.program("zovn", f'echo "$@" >>{calls}; echo "h1: clean"')
+    assert system.run(prerm, "upgrade") == ""
+    assert not calls.exists()
+    assert system.run(prerm, "remove") == ""
+    assert calls.read_text() == "switch release\n"
+    system.program("zovn", 'echo "h1: is in use"; exit 1')
+    said = system.run(prerm, "remove")
+    assert said.startswith("h1: is in use\n")
+    assert "`zovn switch release INTERFACE`" in said
 
 
 @pytest.mark.parametrize("name", UNITS)
