@@ -15,6 +15,7 @@ PolicerError
 ├── NotLeading         another policer leads and sends the orders
 ├── SettingsError      a configuration that cannot be used
 │   └── SettingsErrors several mistakes of one
+├── ListenError        the policer's own address cannot be listened on now
 ├── FileMistakes       all mistakes of a fleet file, with their lines
 ├── MissingExtra       a package of the extra `policer` is not installed
 ├── Unanswered         no policer answers the command line
@@ -148,6 +149,15 @@ class SettingsErrors(SettingsError):  # noqa: N818
         self.mistakes = tuple(mistakes)
         super().__init__(mistakes[0].where, mistakes[0].problem, mistakes[0].fix)
         self.args = ("\n".join(map(str, mistakes)),)
+
+
+class ListenError(PolicerError):
+    """The policer's own address cannot be listened on, perhaps not yet: retry later."""
+
+    def __init__(self, listen: str, problem: str) -> None:
+        self.listen, self.problem = listen, problem
+        fix = "name a free address of this machine"
+        super().__init__(f"server.listen: {listen}: {problem} ({fix})")
 
 
 class FileMistakes(PolicerError):  # noqa: N818

@@ -21,7 +21,7 @@ XcoError
 │   ├── SwitchGarbled      its switch answers what the protocol does not allow
 │   ├── SwitchRefused      its switch answers with an error
 │   └── SwitchUntrusted    its switch and the agent do not trust each other's certificates
-└── ControllerError        the controller, or its loop, cannot start or continue
+└── ControllerError        the controller, its loop or a part's metrics cannot start or continue
     └── NoAnswerError nothing runs where the command line looked for it (xco/cli/command.py)
 """
 
@@ -136,7 +136,7 @@ class SwitchUntrusted(PortError):  # noqa: N818
 
 
 class ControllerError(XcoError):
-    """The controller, or its loop, cannot start or continue."""
+    """The controller, its loop or a part's metrics cannot start or continue."""
 
     def __init__(self, what: str, problem: str, fix: str = "") -> None:
         self.what, self.problem, self.fix = what, problem, fix

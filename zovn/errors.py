@@ -4,6 +4,7 @@ ZovnError
 ├── CheckError     an endpoint that cannot be read
 ├── CoreError      the compiled core is not built, or not the expected version
 │   └── EngineError the simulator's is missing, or has failed (zovn/simulate/errors.py)
+├── ListenError    the exporter's address cannot be listened on now
 ├── SettingsError  a setting of the switch, or of a port, that cannot be used
 └── SwitchError    the switch refuses a command
     └── SwitchAway no switch answers
@@ -30,6 +31,14 @@ class CoreError(ZovnError):
     def __init__(self, what: str, problem: str, fix: str = "") -> None:
         self.what, self.problem, self.fix = what, problem, fix
         super().__init__(f"{what}: {problem}" + (f" ({fix})" if fix else ""))
+
+
+class ListenError(ZovnError):
+    """The exporter's address cannot be listened on, perhaps not yet: retry later."""
+
+    def __init__(self, listen: str, problem: str) -> None:
+        self.listen, self.problem = listen, problem
+        super().__init__(f"--listen: {listen}: {problem} (name a free address of this machine)")
 
 
 class SettingsError(ZovnError):

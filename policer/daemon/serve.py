@@ -37,7 +37,7 @@ from policer.daemon.connections import BoundedProtocol, allow_files, close_overd
 from policer.daemon.interpreter import share_interpreter
 from policer.daemon.metrics import Health, Metrics
 from policer.daemon.worker import Worker
-from policer.errors import PolicerError, SettingsError, StoreError
+from policer.errors import ListenError, PolicerError, SettingsError, StoreError
 from policer.extra import oidc_needed
 from policer.fleet.live import Fleet
 from policer.link import Keys, load_keys
@@ -70,6 +70,7 @@ def serve(settings: Settings, path: Path) -> None:
 
     Raises:
         SettingsError: the settings cannot be carried out on this machine.
+        ListenError: the address is not this machine's, or is in use.
         StoreError: the database cannot be used.
         PolicerError: the service ended by itself, which is a defect.
     """
@@ -329,7 +330,7 @@ def bound(server: ServerSection) -> socket.socket:
     """Return a socket that listens.
 
     Raises:
-        SettingsError: the address is not this machine's, or is in use.
+        ListenError: the address is not this machine's, perhaps not yet, or is in use.
     """
     host, port = listen_address(server.listen)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -342,8 +343,7 @@ def bound(server: ServerSection) -> socket.socket:
         listening.listen(BACKLOG)
     except OSError as error:
         listening.close()
-        problem = f"{server.listen}: {error.strerror or error}"
-        raise SettingsError("server.listen", problem, "name a free address") from error
+        raise ListenError(server.listen, error.strerror or str(error)) from error
     return listening
 
 

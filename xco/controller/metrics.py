@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 
 from xco.controller.config import ControllerConfig, Places
 from xco.controller.state import Role, State, is_running
-from xco.errors import ConfigError, ControllerError
+from xco.errors import ControllerError
 from xco.protocol.messages import Mode, Strategy
 from xco.protocol.stats import Snapshot, read_statistics
 
@@ -92,7 +92,7 @@ def serve_metrics(config: ControllerConfig, host_names: tuple[str, ...]) -> None
     """Serve metrics if the settings name an address.
 
     Raises:
-        ConfigError: the address cannot be listened on.
+        ControllerError: the address cannot be listened on, perhaps not yet: retry later.
     """
     if config.metrics is None:
         return
@@ -102,8 +102,9 @@ def serve_metrics(config: ControllerConfig, host_names: tuple[str, ...]) -> None
     try:
         start_http_server(port, address, registry)
     except OSError as error:
-        problem = error.strerror or "cannot be listened on"
-        raise ConfigError("", "controller.metrics", problem, "choose another port") from error
+        problem = f"{address}:{port}: {error.strerror or error}"
+        fix = "name a free address of this machine"
+        raise ControllerError("controller.metrics", problem, fix) from error
 
 
 def controller_status(config: Places, host_names: tuple[str, ...]) -> dict[str, Any]:

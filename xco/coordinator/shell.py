@@ -36,6 +36,7 @@ def run(config: CoordinatorConfig) -> None:
     Raises:
         Gone, Denied, Unsupported, GateError: the interface cannot be gated.
         ConfigError: there is no key, or the loop rejects the configuration.
+        ControllerError: the address of the metrics cannot be listened on now.
         CoreError: the compiled core is not built.
     """
     check_key(config)

@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 from xco.coordinator.config import CoordinatorConfig, endpoint
 from xco.coordinator.locations_file import problem_of
 from xco.coordinator.vm_status import VmStatus, metrics_of, read_vms, waiting
-from xco.errors import ConfigError, ControllerError
+from xco.errors import ControllerError
 from xco.protocol.stats import Snapshot, read_statistics
 from xco.protocol.wire import CONTROLLER
 
@@ -274,7 +274,10 @@ def _of_refusals(report: CoordinatorStatus) -> Iterator[Metric]:
 
 
 class Served:
-    """Serve metrics over HTTP during a `with` block; do nothing if none are configured."""
+    """Serve metrics over HTTP during a `with` block; do nothing if none are configured.
+
+    Raises ControllerError if the address cannot be listened on, perhaps not yet: retry later.
+    """
 
     def __init__(self, config: CoordinatorConfig) -> None:
         self._config = config
@@ -290,8 +293,10 @@ class Served:
         try:
             self._server, self._thread = start_http_server(port, address, registry)
         except OSError as error:
-            problem = error.strerror or "cannot be listened on"
-            raise ConfigError(self._config.file, "coordinator.metrics", problem) from error
+            what = f"{self._config.file}: coordinator.metrics"
+            problem = f"{self._config.table.metrics}: {error.strerror or error}"
+            fix = "name a free address of this machine"
+            raise ControllerError(what, problem, fix) from error
 
     def __exit__(self, *_: object) -> None:
         if self._server is not None and self._thread is not None:

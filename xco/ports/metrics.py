@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from xco.errors import ConfigError
+from xco.errors import ControllerError
 from xco.ports.config import AgentConfig
 from xco.ports.status import AgentStatus, PortStatus
 
@@ -67,7 +67,7 @@ def served(config: AgentConfig, now: Callable[[], AgentStatus]) -> Iterator[None
     """Serve metrics over HTTP during a `with` block, if the settings name an address.
 
     Raises:
-        ConfigError: the address cannot be listened on.
+        ControllerError: the address cannot be listened on, perhaps not yet: retry later.
     """
     if config.metrics is None:
         yield
@@ -78,9 +78,9 @@ def served(config: AgentConfig, now: Callable[[], AgentStatus]) -> Iterator[None
     try:
         server, thread = start_http_server(port, address, registry)
     except OSError as error:
-        problem = error.strerror or "cannot be listened on"
-        fix = "choose another port"
-        raise ConfigError(config.file, "port-agent.metrics", problem, fix) from error
+        what = f"{config.file}: port-agent.metrics"
+        problem = f"{address}:{port}: {error.strerror or error}"
+        raise ControllerError(what, problem, "name a free address of this machine") from error
     try:
         yield
     finally:

@@ -30,6 +30,7 @@ def run(config: AgentConfig) -> None:
 
     Raises:
         ConfigError: there is no key, or a reader cannot be made.
+        ControllerError: the address of the metrics cannot be listened on now.
     """
     keys = agent_keys(config)
     shell = Shell(config, keys)

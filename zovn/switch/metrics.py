@@ -11,7 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from common.errors import ConfigError
-from zovn.errors import SwitchAway
+from zovn.errors import ListenError, SwitchAway
 from zovn.switch.control import PortReport, SwitchReport, status
 
 DEFAULT_LISTEN: Final = "127.0.0.1:9171"
@@ -166,7 +166,8 @@ def served(control: Path, listen: str) -> Iterator[str]:
     """Serve the metrics of the switch at a control socket over HTTP; yield their address.
 
     Raises:
-        ConfigError: `listen` is no address, or cannot be listened on.
+        ConfigError: `listen` is no address.
+        ListenError: it cannot be listened on, perhaps not yet.
     """
     host, number = _address(listen)
     registry = CollectorRegistry()
@@ -174,8 +175,7 @@ def served(control: Path, listen: str) -> Iterator[str]:
     try:
         server, thread = start_http_server(number, host, registry)
     except OSError as error:
-        problem = error.strerror or "cannot be listened on"
-        raise ConfigError("--listen", f"{listen}: {problem}", "choose another") from error
+        raise ListenError(listen, error.strerror or str(error)) from error
     try:
         yield f"http://{listen.rpartition(':')[0]}:{server.server_port}/metrics"
     finally:

@@ -25,7 +25,7 @@ from policer.config.file import load_settings, parse_settings
 from policer.config.schema import SECTIONS, STATE, LeaseSection, Settings
 from policer.daemon.metrics import Metrics
 from policer.daemon.serve import DEAD_AFTER_S
-from policer.errors import SettingsError, StoreGone
+from policer.errors import ListenError, SettingsError, StoreGone
 from policer.fleet.live import Fleet
 from xtc.daemon.metrics import Metrics as DaemonMetrics
 
@@ -71,12 +71,13 @@ def test_a_policer_that_hangs_is_back_before_its_leases_end() -> None:
     assert watchdog + restart < LeaseSection().ttl_s
 
 
-def test_a_database_that_is_late_is_waited_for_and_a_mistake_is_not_repeated() -> None:
+def test_a_database_or_address_that_is_late_is_waited_for_and_a_mistake_is_not_repeated() -> None:
     unit = service()
     final = int(unit["RestartPreventExitStatus"])
     assert unit["Restart"] == "always"
     assert "StartLimitIntervalSec=0\n" in UNIT.read_text()
-    assert final == exit_code(SettingsError("server.listen", "taken"), POLICER_CODES)
+    assert final == exit_code(SettingsError("server.listen", "no host:port"), POLICER_CODES)
+    assert final != exit_code(ListenError("127.0.0.1:8420", "in use"), POLICER_CODES)
     assert final != exit_code(StoreGone("away"), POLICER_CODES)
 
 

@@ -21,7 +21,7 @@ from common.errors import ConfigError
 from deploy.manpages import commands, configuration, settings
 from zovn.cli.command import CODES
 from zovn.cli.main import app
-from zovn.errors import CoreError
+from zovn.errors import CoreError, ListenError
 from zovn.switch.config import DEFAULT_CONTROL, checked, load_config
 from zovn.switch.port_table import PortTable, socket_of
 
@@ -106,6 +106,7 @@ def test_a_mistake_is_not_repeated_and_a_failure_is(name: str) -> None:
     final = int(service(name)["RestartPreventExitStatus"])
     assert final == exit_code(ConfigError("key", "wrong"), CODES)
     assert final != exit_code(CoreError("zovn-switch", "is not built"), CODES)
+    assert final != exit_code(ListenError("127.0.0.1:9171", "in use"), CODES)
 
 
 @pytest.mark.external

@@ -13,6 +13,7 @@ import pytest
 from documents_rig import rows_under
 
 from common.errors import ConfigError
+from zovn.errors import ListenError
 from zovn.switch.control import PortReport, StationReport, SwitchReport, status
 from zovn.switch.metrics import COUNTED, SwitchCollector, served
 from zovn.switch.rates import PortRates, Rates
@@ -118,7 +119,7 @@ def test_what_is_no_address_is_refused(listen: str, tmp_path: Path) -> None:
 def test_an_address_that_is_taken_is_refused(tmp_path: Path) -> None:
     with served(tmp_path, "127.0.0.1:0") as url:
         taken = url.split("/")[2]
-        with pytest.raises(ConfigError, match="in use"):
+        with pytest.raises(ListenError, match="in use"):
             served(tmp_path, taken).__enter__()
 
 
