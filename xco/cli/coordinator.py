@@ -5,13 +5,16 @@ import fcntl
 import os
 import socket
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from common.command import EXIT_FAILED
 from common.logs import set_up_logging
 from common.output import counted, print_json
+from common.printable import say
 from xco.cli.command import ConfigPath, Json
 from xco.cli.report import print_machine
 from xco.cli.status import StatusReader
@@ -112,24 +115,40 @@ def release(
     """Remove the queues that a killed coordinator left. Needs root, but no settings.
 
     Works with nothing else running: the settings may be wrong or missing. Stop a running
-    coordinator instead: it would create its queues again.
+    coordinator instead: it would create its queues again. Its interface is left out, and the exit
+    code is then 1.
     """
-    from xco.coordinator import gate  # noqa: PLC0415  loads slowly
-
     there = [name for _, name in socket.if_nameindex()]
     if interface is not None and interface not in there:
         fix = "name another, or none to release all that xco shapes"
         raise Gone(interface, "there is no such interface", fix)
-    names = there if interface is None else [interface]
-    for name in names:
-        _refuse_while_one_runs(name)
-    released = [name for name in names if gate.release(name)]
+    released, refused = _released(there if interface is None else [interface])
     if json:
         print_json({"released": released})
     elif released:
         typer.echo("\n".join(f"{name}: released" for name in released))
-    else:
+    elif not refused:
         typer.echo("nothing was gated")
+    for error in refused:
+        say(f"xco: {error}", err=True)
+    if refused:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _released(interfaces: Iterable[str]) -> tuple[list[str], list[GateError]]:
+    """Release interfaces; return those that were gated, and why others could not be released."""
+    from xco.coordinator import gate  # noqa: PLC0415  loads slowly
+
+    released: list[str] = []
+    refused: list[GateError] = []
+    for name in interfaces:
+        try:
+            _refuse_while_one_runs(name)
+            if gate.release(name):
+                released.append(name)
+        except GateError as error:
+            refused.append(error)
+    return released, refused
 
 
 def _refuse_while_one_runs(interface: str) -> None:

@@ -1,15 +1,19 @@
 """xco coordinator's command: what it says of keys, interfaces and refusals, with its fix."""
 
+import fcntl
 import signal
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import structlog
+import typer
 from test_xco_cli import MASTER, Shell
 from xco_statistics_rig import coordinator_names, write_statistics
 
+from xco.cli import coordinator as command
 from xco.coordinator import gate
 from xco.coordinator import shell as coordinator
 from xco.coordinator.config import load_config
@@ -65,6 +69,24 @@ def test_a_release_of_an_interface_that_is_not_there_is_an_error(host: Shell) ->
     said = host("coordinator", "release", "nothere9", code=1)
     assert "nothere9: there is no such interface (name another, or none" in said
     assert host("coordinator", "release", "lo") == "nothing was gated\n"
+
+
+def test_a_release_of_all_leaves_out_where_a_coordinator_runs_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "LOCKS", tmp_path)
+    monkeypatch.setattr(socket, "if_nameindex", lambda: [(1, "e0"), (2, "e1"), (3, "e2")])
+    monkeypatch.setattr(gate, "release", lambda name: name != "e2")
+    with (tmp_path / f"e0-{Path('/proc/self/ns/net').stat().st_ino}").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(typer.Exit) as ended:
+            command.release()
+    assert ended.value.exit_code == 1
+    said = capsys.readouterr()
+    assert said.out == "e1: released\n"
+    assert said.err == (
+        "xco: e0: a coordinator runs there (stop it: that releases the interface)\n"
+    )
 
 
 @pytest.mark.parametrize(
