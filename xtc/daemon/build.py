@@ -44,7 +44,8 @@ from xtc.simulation.host import SimulatedHost
 from xtc.simulation.plant import LAG_S, Plant
 from xtc.simulation.shared_host import SharedHost
 from xtc.spec import ActuatorSpec, Original, SimulatedSpec
-from xtc.state.journal import Journal
+from xtc.state.journal import Journal, boot_id
+from xtc.state.repair import unrepaired
 from xtc.state.starts import OBSERVED, Starts
 from xtc.state.writer import WriteBehind
 from xtc.wire import Reply
@@ -208,7 +209,8 @@ def release_all(state_dir: Path, *, force: bool = False) -> dict[str, str]:
     Originals then stay in the journal, since that daemon may write one more cap before it notices.
 
     Returns:
-        For every router: "released", or why not.
+        For every router: "released", or why not. For every journal that was set aside and not
+        repaired: what to do.
 
     Raises:
         Busy: a daemon runs, and must be asked instead.
@@ -236,7 +238,9 @@ def release_all(state_dir: Path, *, force: bool = False) -> dict[str, str]:
             shielded = {vr: tuple(still) for vr, still in shields.items()}
         left = msgspec.structs.replace(ledger, entries=kept, limits=limited, shields=shielded)
         journal.store(msgspec.structs.replace(left, leases={}))
-    return outcome
+        # Their caps are not released, even if all of the journal's are.
+        aside = unrepaired(journal.descriptor, boot_id())
+    return outcome | {str(state_dir / name): f"set aside; {LOST}" for name in aside}
 
 
 def _hypervisors() -> "closing[Hypervisors]":

@@ -69,6 +69,16 @@ def aside(opened: int) -> list[str]:
     return sorted(names, key=lambda name: (os.stat(name, dir_fd=opened).st_mtime_ns, name))
 
 
+def unrepaired(opened: int, boot: str) -> list[str]:
+    """Return the names of quarantined journals whose caps may be in force, oldest first.
+
+    Raises:
+        JournalError: a file cannot be read.
+    """
+    found = read_all(opened)
+    return [name for name, one in found.items() if name != JOURNAL and _of_boot(one.ledger, boot)]
+
+
 def planned(found: Mapping[str, Salvaged], boot: str, *, newer_wins: bool = False) -> Repair:
     """Return a journal merged from several.
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from manager_rig import FakeLimiter
 from running_daemon import RunningDaemon
@@ -19,6 +20,7 @@ from xtc.daemon.client import Client
 from xtc.errors import Denied, JournalError
 from xtc.spec import CgroupOriginal, CgroupSpec, SimulatedOriginal, SimulatedSpec
 from xtc.state.journal import Entry, Journal, Ledger, boot_id
+from xtc.state.repair import carry_out, planned, read_all
 from xtc.wire import Activate
 
 GONE = Entry(CgroupSpec("/sys/fs/cgroup/cpu/xtc-no-such-group"), CgroupOriginal(None, 100_000))
@@ -93,3 +95,26 @@ def test_a_journal_that_cannot_be_trusted_is_said_to_be(tmp_path: Path) -> None:
     (tmp_path / "journal").write_bytes(b"nonsense")
     with pytest.raises(JournalError, match="xtc journal show"):
         release_all(tmp_path)
+
+
+def test_a_journal_that_was_set_aside_is_a_failure_until_it_is_repaired(tmp_path: Path) -> None:
+    leave(tmp_path, Ledger(boot_id(), {"a": SIMULATED}))
+    (tmp_path / "journal").write_bytes(b"damage " + (tmp_path / "journal").read_bytes())
+    with pytest.raises(JournalError):
+        release_all(tmp_path)
+    leave(tmp_path, Ledger(boot_id(), {"s": SIMULATED}))
+    outcome = release_all(tmp_path)
+    assert outcome.pop("s") == "released"
+    ((path, words),) = outcome.items()
+    assert Path(path).name.startswith("journal.corrupt-")
+    assert "run `xtc journal repair`" in words
+    with Journal(tmp_path) as journal:
+        carry_out(journal, planned(read_all(journal.descriptor), boot_id()))
+    assert release_all(tmp_path) == {"a": "released"}
+
+
+def test_a_journal_of_another_boot_that_was_set_aside_has_no_caps(tmp_path: Path) -> None:
+    (tmp_path / "journal.corrupt-7").write_bytes(
+        b"damage\n" + msgspec.json.encode(Ledger("another", {"a": SIMULATED}))
+    )
+    assert release_all(tmp_path) == {}
