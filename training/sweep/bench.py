@@ -49,7 +49,11 @@ class Measured:
 
 
 class OwnPart(Journal):
-    """A journal in which this program owns one entry, and leaves all others alone."""
+    """A journal in which this program owns one place's entry, and leaves all others alone.
+
+    An earlier configuration may have written the place in another way: another path or name of it,
+    or other settings of its actuator.
+    """
 
     def __init__(self, whole: Journal, spec: ActuatorSpec) -> None:
         self._whole, self._spec = whole, spec
@@ -65,8 +69,11 @@ class OwnPart(Journal):
         return self._ours(self._whole.certain)
 
     def _ours(self, whole: Ledger) -> Ledger:
-        entries = {n: e for n, e in whole.entries.items() if e.spec == self._spec}
+        entries = {n: e for n, e in whole.entries.items() if self._owns(e)}
         return replace(whole, entries=entries, leases={}, limits={}, shields={})
+
+    def _owns(self, entry: Entry) -> bool:
+        return takes_over(self._spec, entry.spec, entry.original)
 
     def check_held(self) -> None:
         """Check that this program still holds the whole journal. Raises TakenOver."""
@@ -82,7 +89,7 @@ class OwnPart(Journal):
             JournalError: the disk is full or read-only.
         """
         whole = self._whole.ledger
-        others = {n: e for n, e in whole.entries.items() if e.spec != self._spec}
+        others = {n: e for n, e in whole.entries.items() if not self._owns(e)}
         ours: dict[str, Entry] = {}
         for name, entry in ledger.entries.items():
             free = name

@@ -4,31 +4,43 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from manager_rig import PAPER, PERIOD
-from simulated_rig import Faults, FaultyActuator, plan
+from manager_rig import PAPER, PERIOD, planned
+from msgspec.structs import replace
+from simulated_rig import Faults, FaultyActuator
 
 from common.clock import FakeClock
 from common.units import CapFraction
-from training.sweep.bench import Bench
+from training.sweep.bench import Bench, OwnPart
 from training.sweep.watch import Stop, Watch
 from xtc.actuator.base import Actuator
 from xtc.errors import Overtaken
 from xtc.libvirt.hypervisors import Hypervisors
 from xtc.simulation.host import SimulatedHost
-from xtc.spec import ActuatorSpec, Original, SimulatedOriginal, SimulatedSpec
-from xtc.state.journal import Journal
+from xtc.spec import (
+    ActuatorSpec,
+    CgroupSpec,
+    DeadlineOriginal,
+    DeadlineSpec,
+    LibvirtOriginal,
+    LibvirtSpec,
+    Original,
+    SimulatedOriginal,
+    SimulatedSpec,
+)
+from xtc.state.journal import Entry, Journal
 
+UUID = "6f2a1c9e-0000-4000-8000-00000000000a"
 FOUND, CHANGED, OURS = CapFraction(0.7), CapFraction(0.5), CapFraction(0.2)
 
 
 class Scene:
     """A bench over a simulated router, whose operator may change its cap."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, spec: ActuatorSpec | None = None) -> None:
         self.host, self.faults, self.clock = SimulatedHost(), Faults(), FakeClock(100.0)
         self.router = self.host.add("a", PAPER)
         self.router.cap = FOUND
-        self.journal, self._plan = Journal(directory), plan("a")
+        self.journal, self._plan = Journal(directory), planned("a", spec or SimulatedSpec("a"))
         self._hypervisors = Hypervisors(self.clock)
 
     def bench(self) -> Bench:
@@ -48,9 +60,8 @@ class Scene:
             hypervisors=self._hypervisors,
         )
 
-    def _open(self, spec: ActuatorSpec, _original: Original | None) -> Actuator:
-        assert isinstance(spec, SimulatedSpec)
-        return FaultyActuator(spec.plant, self.host.actuator(spec.plant), self.faults)
+    def _open(self, _spec: ActuatorSpec, _original: Original | None) -> Actuator:
+        return FaultyActuator("a", self.host.actuator("a"), self.faults)
 
     @property
     def originals(self) -> list[Original]:
@@ -102,3 +113,45 @@ def test_a_cap_given_while_nothing_changed_is_no_other_write(scene: Scene) -> No
         bench.cap(OURS)
         bench.sample()
         assert (scene.journal._directory / "journal").stat().st_mtime_ns == written
+
+
+def test_a_cap_that_was_left_under_another_name_of_the_place_is_no_original(tmp_path: Path) -> None:
+    """As where a daemon was killed, and its configuration changed before the sweep."""
+    group, link = tmp_path / "group", tmp_path / "link"
+    group.mkdir()
+    link.symlink_to(group)
+    scene = Scene(tmp_path / "state", CgroupSpec(str(link)))
+    left = Entry(CgroupSpec(str(group)), SimulatedOriginal(FOUND))
+    with scene.journal as journal:
+        journal.store(replace(journal.ledger, entries={"before": left}))
+        scene.router.cap = OURS
+        with scene.bench():
+            assert (scene.router.cap, scene.originals) == (FOUND, [SimulatedOriginal(FOUND)])
+        assert (scene.router.cap, scene.originals) == (FOUND, [])
+
+
+@pytest.mark.parametrize(
+    ("spec", "left", "original"),
+    [
+        (
+            DeadlineSpec("/proc/self/ns/net", ("r0",), 2000),
+            DeadlineSpec("/proc/self/ns/net", ("r0",), 1000),
+            DeadlineOriginal(()),
+        ),
+        (
+            LibvirtSpec(UUID, "qemu:///system"),
+            LibvirtSpec("gold", "qemu:///system"),
+            LibvirtOriginal(UUID, 3, {"vcpu_quota": -1}),
+        ),
+    ],
+)
+def test_a_part_of_a_journal_is_of_a_place_in_any_notation(
+    tmp_path: Path, spec: ActuatorSpec, left: ActuatorSpec, original: Original
+) -> None:
+    other = Entry(SimulatedSpec("b"), SimulatedOriginal(None))
+    with Journal(tmp_path) as whole:
+        whole.store(replace(whole.ledger, entries={"a": Entry(left, original), "b": other}))
+        part = OwnPart(whole, spec)
+        assert set(part.ledger.entries) == {"a"}
+        part.store(replace(part.ledger, entries={}))
+        assert whole.ledger.entries == {"b": other}
