@@ -14,9 +14,9 @@ from lab.plan import RouterKind, check_kind
 from lab.programs.source import HEADERS, LARGEST_PAYLOAD, PAYLOAD
 from models.cost import LARGEST, SMALLEST
 from training.sweep.bench import Bench
-from training.sweep.load import check_size, saturating_rate, words_of
+from training.sweep.load import arrives, check_size, saturating_rate, short_of, words_of
 from training.sweep.targets import LAB_STATE, Site, configured_site, lab_site
-from training.sweep.watch import Stop
+from training.sweep.watch import PATIENCE, Stop
 from xtc.config.schema import DaemonSection
 
 LabKind = Annotated[
@@ -162,7 +162,8 @@ def send(
 
     Raises:
         ConfigError: a rate is given, but no source to send it.
-        MeasureError: the source ends immediately, or the router cannot be measured.
+        MeasureError: the source ends immediately, the requested rate does not arrive, or the router
+            cannot be measured.
     """
     rate = None if offered is None else parse_rate(offered, field="--offered")
     if site.load is None:
@@ -175,7 +176,22 @@ def send(
         return saturating_rate(site.load, lambda: _flow(bench))
     site.load.set_rate(wanted)
     site.watch.next()  # detect a source that ends immediately, even if nothing is left to measure
+    if rate is not None:
+        _check_arrival(bench, rate)
     return wanted
+
+
+def _check_arrival(bench: Bench, rate: float) -> None:
+    """Wait until a requested rate arrives: a source may take some periods to start.
+
+    Raises:
+        MeasureError: it does not arrive, or the router cannot be measured.
+    """
+    for _ in range(PATIENCE):
+        offered = bench.sample().offered
+        if arrives(offered, rate):
+            return
+    raise short_of(offered, rate)
 
 
 def _flow(bench: Bench) -> tuple[float, float | None]:

@@ -178,21 +178,33 @@ def short_of(offered: float | None, rate: float) -> MeasureError:
 def saturating_rate(load: Load, measure: Callable[[], tuple[float, float | None]]) -> float:
     """Raise the rate until it saturates the router; send at that rate, and return it.
 
+    Where the source reaches its limit first, that is the rate that arrives.
+
     Args:
         load: the sender.
         measure: returns throughput and offered load, in packets/s, at the rate in force.
+
+    Raises:
+        MeasureError: nothing arrives at the router.
     """
     tried: list[tuple[float, float, float | None]] = []
     while (rate := next_rate(tried)) is not None:
         load.set_rate(rate)
         tried.append((rate, *measure()))
-    found = tried[-1][0]
+    rate, _, offered = tried[-1]
+    found = _arriving(rate, offered)
+    if found <= 0:
+        raise short_of(offered, rate)
     for rate, throughput, offered in reversed(tried):
         if not _lossy(rate, throughput, offered):
             break
-        found = rate
+        found = _arriving(rate, offered)
     load.set_rate(found)
     return found
+
+
+def _arriving(rate: float, offered: float | None) -> float:
+    return rate if offered is None or arrives(offered, rate) else offered
 
 
 def next_rate(tried: Sequence[tuple[float, float, float | None]]) -> float | None:
@@ -206,7 +218,7 @@ def next_rate(tried: Sequence[tuple[float, float, float | None]]) -> float | Non
     if not tried:
         return FIRST_RATE
     rate, throughput, offered = tried[-1]
-    exhausted = offered is not None and offered < SENT * rate
+    exhausted = not arrives(offered, rate)
     flat = len(tried) > 1 and throughput < RISES * tried[-2][1]
     saturated = flat and _lossy(rate, throughput, offered)
     return None if saturated or exhausted or rate >= LAST_RATE else 2 * rate

@@ -167,6 +167,29 @@ def test_a_rate_that_the_budget_does_not_hold_is_named(config: Path, tmp_path: P
     assert "40 kp/s offered: not measured; give a longer --budget" in words
 
 
+def test_a_rate_that_does_not_arrive_is_refused_and_not_recorded(
+    config: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    output = tmp_path / "sweep.csv"
+    place = ("sweep", "-c", config, "-o", output, "--source", "sleep 60{rate}")
+    found, error = failure(monkeypatch, capsys, *place, "--offered", "200kpps")
+    assert found == 1
+    assert "--offered: 100 kp/s arrive where 200 kp/s were asked for" in error
+    assert not output.exists()
+
+
+def test_a_search_for_the_rate_ends_with_what_arrives(config: Path, tmp_path: Path) -> None:
+    output = tmp_path / "sweep.csv"
+    place = ("sweep", "-c", config, "-o", output, "--source", "sleep 60{rate}")
+    found = document(*place, "--budget", "1min")
+    assert found["offered_pps"] == pytest.approx(100e3, rel=0.01)
+    assert found["seconds"] <= 60
+    assert read_csv(output).metadata.offered_pps == found["offered_pps"]
+
+
 def test_a_fit_becomes_a_model_file_that_the_daemon_reads(recording: Path, tmp_path: Path) -> None:
     model = tmp_path / "model.toml"
     found = document("fit", recording, "--output", model)

@@ -186,7 +186,7 @@ def test_a_source_that_ends_at_once(sweeps: Sweeps, work: Work, offered: tuple[s
 
 
 def test_a_source_that_ends_at_once_where_nothing_is_left_to_measure(sweeps: Sweeps) -> None:
-    whole = ("--offered", "200kpps", "--budget", "1min")
+    whole = ("--offered", "90kpps", "--budget", "1min")
     assert sweeps.run(nothing, "--source", "sleep 60{rate}", *whole) == (0, "")
     before = sweeps.file.read_bytes()
     sweeps.patch.setattr(f"{__name__}.MIDWAY", 100.0)

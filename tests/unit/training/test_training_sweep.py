@@ -392,14 +392,23 @@ class Source:
         self.rate = 0.0
 
 
-@pytest.mark.parametrize(("capacity", "most"), [(70e3, 1e9), (3e6, 1e9), (1e9, 300e3)])
-def test_the_rate_is_raised_until_the_router_or_the_source_is_at_its_end(
-    capacity: float, most: float
-) -> None:
-    source = Source(most)
+@pytest.mark.parametrize("capacity", [70e3, 3e6])
+def test_the_rate_is_raised_until_the_router_is_at_its_end(capacity: float) -> None:
+    source = Source(1e9)
     found = saturating_rate(source, lambda: (min(source.rate, capacity), source.rate))
-    assert found > min(capacity, most)
-    assert found <= 2.3 * min(capacity, most)
+    assert capacity < found <= 2.3 * capacity
+
+
+@pytest.mark.parametrize("capacity", [200e3, 1e9])
+def test_a_source_at_its_end_offers_what_arrives(capacity: float) -> None:
+    source = Source(300e3)
+    found = saturating_rate(source, lambda: (min(source.rate, capacity), source.rate))
+    assert found == source.rate == 300e3
+
+
+def test_a_source_of_which_nothing_arrives_is_an_error() -> None:
+    with pytest.raises(MeasureError, match="arrive where 25 kp/s were asked for"):
+        saturating_rate(Source(0.0), lambda: (0.0, 0.0))
 
 
 def test_a_passing_loss_is_not_taken_for_the_routers_end() -> None:
