@@ -1,5 +1,6 @@
 """xtc-train sweep: measure a router at the most informative caps."""
 
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -106,8 +107,11 @@ def sweep(
             _check_span(caps, bench.span)
             before = known.offered_pps if known else None
             rate = send(site, bench, first, before, lambda words: tell(0.0, seconds, words))
+            spent = site.watch.clock.now() - began
+            if known is None and first is None and rate is not None:
+                _check_search(seconds, spent, _least_seconds(site.period, wanted), rate)
             metadata = metadata_of(site.plan.name, site.plan.spec, site.period, rate, size)
-            left = seconds - (site.watch.clock.now() - began)
+            left = seconds - spent
             recording = resumed(metadata, output)
             samples = int(left / site.period)
             loads = _loads(rate, rates, size, sizes[1:])
@@ -152,13 +156,25 @@ class Wanted(NamedTuple):
         return "".join(f" and {count} {what}" for count, what in named if count)
 
 
-def _check_budget(budget: str, seconds: float, period: float, wanted: Wanted) -> None:
+def _least_seconds(period: float, wanted: Wanted) -> float:
     whole = LEAST_SAMPLES + LOAD_SAMPLES * (wanted.rates + wanted.sizes)
-    least = max(whole, least_for_caps(wanted.caps) if wanted.caps else 0) * period
+    return max(whole, least_for_caps(wanted.caps) if wanted.caps else 0) * period
+
+
+def _check_budget(budget: str, seconds: float, period: float, wanted: Wanted) -> None:
+    least = _least_seconds(period, wanted)
     if seconds < least:
         extra = wanted.words()
         fix = f"at least {least:g} s at a period of {period:g} s{extra}"
         raise ConfigError("--budget", f"{budget} is too short", fix)
+
+
+def _check_search(seconds: float, spent: float, least: float, rate: float) -> None:
+    """Refuse a budget of which the search for a rate left too little for a sweep."""
+    if seconds - spent < least:
+        problem = f"the search for a rate took {spent:.0f} s of {seconds:g} s"
+        fix = f"give --offered {rate:.0f}, or {math.ceil(spent + least)} s or more"
+        raise ConfigError("--budget", problem, fix)
 
 
 def _check_loads(caps: Sequence[float], rates: Sequence[float], sizes: Sequence[int]) -> None:

@@ -190,6 +190,22 @@ def test_a_search_for_the_rate_ends_with_what_arrives(config: Path, tmp_path: Pa
     assert read_csv(output).metadata.offered_pps == found["offered_pps"]
 
 
+def test_a_budget_of_which_the_search_for_a_rate_leaves_too_little_is_refused(
+    config: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    output = tmp_path / "sweep.csv"
+    place = ("sweep", "-c", config, "-o", output, "--source", "sleep 60{rate}", "--budget", "40s")
+    found, error = failure(monkeypatch, capsys, *place)
+    assert found == 2
+    assert "--budget: the search for a rate took " in error
+    assert "give --offered " in error
+    assert not output.exists()
+    assert document(*place, "--offered", "100kpps")["seconds"] <= 40
+
+
 def test_a_fit_becomes_a_model_file_that_the_daemon_reads(recording: Path, tmp_path: Path) -> None:
     model = tmp_path / "model.toml"
     found = document("fit", recording, "--output", model)
