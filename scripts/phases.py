@@ -167,7 +167,8 @@ def main() -> int:
     if options.json is not None:
         found = {one.phase: {"exit_code": one.exit_code, **one.counts} for one in outcomes}
         options.json.write_text(json.dumps(found, indent=1) + "\n")
-    return max(outcome.exit_code for outcome in outcomes)
+    # A killed phase has a negative code, which the largest one would hide.
+    return int(any(outcome.exit_code for outcome in outcomes))
 
 
 if __name__ == "__main__":

@@ -66,6 +66,18 @@ def test_a_phase_that_ended_early_is_named() -> None:
     assert phases.lines(Outcome("rates", 4)) == ["rates: pytest ended early with exit code 4"]
 
 
+@pytest.mark.parametrize(
+    ("codes", "code"), [((0, 0), 0), ((1, 0), 1), ((-9, 0), 1), ((0, -9), 1), ((-9, -9), 1)]
+)
+def test_a_phase_that_failed_or_was_killed_fails_the_run(
+    codes: tuple[int, int], code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = iter(codes)
+    monkeypatch.setattr(phases, "run", lambda phase, _: outcome(phase.name, next(ended)))
+    monkeypatch.setattr(sys, "argv", ["phases"])
+    assert phases.main() == code
+
+
 def test_the_closing_line_adds_all_phases_up() -> None:
     both = [outcome("a", 1, failed=1, error=2, skipped=1), outcome("b", inconclusive=3)]
     assert phases.total(both) == "4 passed, 3 failed, 4 skipped"
