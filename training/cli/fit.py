@@ -107,7 +107,9 @@ def report(
     json: Json = False,
 ) -> None:
     """Write one HTML page on a sweep: curve, step responses, residuals, poles, expectations."""
+    check_output(output, [recording])
     measured = read_csv(recording)
+    _check_data(data, recording)
     found = _fit(measured)
     gains = _design(found, measured, settling, overshoot)
     _write_report(measured, found, gains, output, data)
@@ -117,6 +119,20 @@ def report(
     typer.echo(f"{output}: written")
     if data is not None:
         typer.echo(f"{data}: tables written")
+
+
+def _check_data(data: Path | None, recording: Path) -> None:
+    """Refuse a folder in which a table would replace the recording.
+
+    Raises:
+        OptionError: it is one.
+    """
+    if data is None:
+        return
+    from training.report.export import FILES  # noqa: PLC0415
+
+    for name in FILES:
+        check_output(data / name, [recording], option="--data", fix="name another folder")
 
 
 def _fit(measured: Recording) -> "Fit":

@@ -15,7 +15,7 @@ from training.cli.main import app
 from training.design.expect import Outlook
 from training.design.gains import design
 from training.design.host_model import b_of, host_model, lag_of
-from training.errors import ExportError
+from training.errors import ExportError, OptionError
 from training.fit.fit import Fit, fit
 from training.fit.points import CapPoint
 from training.fit.verdict import verdict_on
@@ -170,6 +170,25 @@ def test_the_command_writes_them_and_the_page_lists_them(
     assert all(name in text for name in FILES)
     assert "d&lt;&amp;&gt;" in text
     assert {path.name for path in data.iterdir()} == set(FILES)
+
+
+@pytest.mark.parametrize(
+    ("output", "data"), [("samples.csv", None), ("report.html", "."), ("report.html", "link")]
+)
+def test_a_report_writes_over_nothing_that_it_reads(
+    recording: Recording, tmp_path: Path, output: str, data: str | None
+) -> None:
+    sweep = tmp_path / "samples.csv"
+    write_csv(recording, sweep)
+    (tmp_path / "link").symlink_to(tmp_path)
+    before = sweep.read_bytes()
+    words = ["report", str(sweep), "--output", str(tmp_path / output)]
+    words += [] if data is None else ["--data", str(tmp_path / data)]
+    result = CliRunner().invoke(app, words)
+    assert isinstance(result.exception, OptionError)
+    assert result.exception.option == ("--output" if data is None else "--data")
+    assert sweep.read_bytes() == before
+    assert not (tmp_path / "report.html").exists()
 
 
 def test_a_page_without_files_lists_none(recording: Recording, found: Fit, tmp_path: Path) -> None:
