@@ -20,6 +20,7 @@ import numpy.typing as npt
 from scipy import optimize
 
 from models.host import MAX_DELAY
+from training.errors import UnfitError
 from training.fit.interval import Interval, interval
 from training.recording.recording import Sample
 
@@ -32,6 +33,9 @@ COARSE: Final = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.88, 0.94)
 """Lags tried for each delay before the best is refined."""
 LONGEST_GAP: Final = 60
 """Samples of a gap in the recording after which any host has settled."""
+LARGEST_GRID: Final = 50_000_000
+"""Periods times visits at most: each array of them takes 400 MB. A sweep of an hour at a period of
+1 s has a few per cent of that."""
 LEAST_RATE: Final = 0.1
 """Throughputs below this share of the largest are raised to it to compute relative errors."""
 ROUNDS: Final = 2
@@ -81,13 +85,24 @@ def grid_of(samples: Sequence[Sample], period: float) -> Grid:
     """Lay samples, one or more and in the order of their time, on the grid of periods.
 
     A cap comes into force right after the last sample of the one before.
+
+    Raises:
+        UnfitError: there are too many periods and visits.
     """
     forced = [(sample.visit, sample.cap) for sample in samples]
     changed = [0, *(before != after for before, after in pairwise(forced))]
     gaps = np.diff(np.array([sample.at for sample in samples])) / period
     steps = np.append(1, np.clip(np.rint(gaps), 1, LONGEST_GAP).astype(np.int64))
+    _check_grid(int(steps.sum()), sum(changed) + 1)
     rates = np.array([sample.throughput_pps for sample in samples])
     return Grid(np.repeat(np.cumsum(changed), steps), np.cumsum(steps) - 1, rates)
+
+
+def _check_grid(periods: int, visits: int) -> None:
+    if periods * visits > LARGEST_GRID:
+        problem = f"{visits} visits in {periods} periods are too many to fit"
+        fix = "look at at_s and visit: a sweep has some samples of each visit, and few gaps"
+        raise UnfitError("samples", problem, fix)
 
 
 def shares(grid: Grid, lag: float, delay: int) -> Array:

@@ -37,6 +37,11 @@ UNCAPPED = "uncapped"
 
 MAX_BYTES = 1 << 24
 """A sweep of an hour takes 1 MB; a larger file is not a recording."""
+MOST_LINES = 40
+"""Lines of metadata; there are a dozen keys."""
+LONGEST_LINE = 6100
+"""Characters of such a line: tomllib's memory grows with the square of a dotted key. A text of
+1,000 characters may take 6,000, escaped."""
 LONGEST = 1e9
 """Seconds; a longer sweep is a typing error."""
 _FLAGS = {"": None, "true": True, "false": False}
@@ -208,6 +213,7 @@ def parse_csv(text: str, source: str) -> Recording:
         fix = "give a recording of a sweep, or remove the file and sweep again"
         raise RecordingError(source, 0, "file", "no whole line" if text else "empty", fix)
     head = next((i for i, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    _check_head(lines[:head], source)
     metadata = _metadata(lines[:head], source)
     columns = tuple(lines[head].split(",")) if head < len(lines) else ()
     if columns not in {COLUMNS, SIZED_COLUMNS}:
@@ -276,6 +282,16 @@ def _phase(text: str) -> Phase:
         if text == phase:
             return phase
     raise SampleError("phase", f"{text[:40]!r}", f"give one of {', '.join(PHASES)}")
+
+
+def _check_head(lines: list[str], source: str) -> None:
+    if len(lines) > MOST_LINES:
+        problem, fix = f"more than {MOST_LINES} lines", "write one line for each key"
+        raise RecordingError(source, MOST_LINES + 1, "metadata", problem, fix)
+    for number, line in enumerate(lines, start=1):
+        if len(line) > LONGEST_LINE:
+            problem, fix = f"{len(line)} characters", f"give at most {LONGEST_LINE}"
+            raise RecordingError(source, number, "metadata", problem, fix)
 
 
 def _metadata(lines: list[str], source: str) -> Metadata:

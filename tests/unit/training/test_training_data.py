@@ -10,6 +10,8 @@ import pytest
 from training.errors import RecordingError, SampleError
 from training.recording.recording import (
     COLUMNS,
+    LONGEST_LINE,
+    MOST_LINES,
     SIZED_COLUMNS,
     Metadata,
     Recording,
@@ -176,6 +178,23 @@ def test_a_key_that_is_given_twice_is_refused(line: str) -> None:
     assert (caught.value.column, caught.value.line) == ("kernel", second)
     assert f"line {first}" in caught.value.problem
     assert "remove" in caught.value.fix
+
+
+def test_a_head_that_would_take_much_memory_is_refused() -> None:
+    """TOML keeps each part of a dotted key with all parts before it."""
+    columns, empty = ",".join(COLUMNS), "#\n" * MOST_LINES
+    dotted = f"# {'a.' * (LONGEST_LINE // 2)}a = 1"
+    with pytest.raises(RecordingError, match=r"line 2, metadata: \d+ characters"):
+        parse_csv(f'# host = "a"\n{dotted}\n{columns}\n', "a.csv")
+    with pytest.raises(RecordingError, match="metadata: more than"):
+        parse_csv(f'# host = "a"\n{empty}{columns}\n', "a.csv")
+
+
+def test_the_longest_texts_are_read_back() -> None:
+    longest = "\x01" * 1000
+    texts = ("cpu", "kernel", "hypervisor", "actuator", "router", "started", "xtc_version")
+    metadata = Metadata(host="a" * 100, **dict.fromkeys(texts, longest))
+    assert parse_csv(csv_head(metadata), "a.csv").metadata == metadata
 
 
 def test_a_file_without_host_or_header_or_at_all_is_refused(tmp_path: Path) -> None:

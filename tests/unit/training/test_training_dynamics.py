@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from training.errors import UnfitError
 from training.fit.dynamics import Dynamics, dynamics_of, grid_of, settled_of, shares
 from training.fit.interval import Interval
 from training.fit.means import means_of
@@ -77,6 +78,17 @@ def test_a_gap_in_time_is_as_many_periods() -> None:
     assert list(grid.sampled) == [0, 6, 7]
     part = shares(grid, 0.5, 1)
     assert part[1] == pytest.approx([0.5**5, 1 - 0.5**5])
+
+
+def test_a_grid_that_would_take_gigabytes_is_refused() -> None:
+    """A small file is enough: many visits, far apart."""
+    samples = [
+        Sample(at=60.0 * n, cap=0.1 + 0.1 * (n // 2 % 2), throughput_pps=1.0, visit=n // 2)
+        for n in range(4000)
+    ]
+    assert grid_of(samples[:400], 1.0).visits == 200
+    with pytest.raises(UnfitError, match="look at at_s and visit"):
+        grid_of(samples, 1.0)
 
 
 @pytest.mark.parametrize(
