@@ -79,6 +79,7 @@ def publish(
         tell(name, "fit and report")
         fits[name] = found = fitted(recording)
         fits[name], links[name] = _written(folder, name, found, rough=rough)
+        _set_aside(folder, name, links[name])
     summary = summarize(recordings, fits)
     known = {name: one.fit for name, one in sorted(fits.items()) if isinstance(one, HostFit)}
     _write(folder / PAGE, fleet_page(summary, known, links, failures))
@@ -102,6 +103,22 @@ def _written(
         return found, Links(csv, html)
     _write(folder / toml, dump_host(found.model))
     return found, Links(csv, html, toml)
+
+
+def _set_aside(folder: Path, name: str, links: Links) -> None:
+    """Rename report and model of an earlier recording, which would pass for those of this one.
+
+    Raises:
+        FleetPathError: one cannot be renamed.
+    """
+    for ending, written in (("html", links.report), ("toml", links.model)):
+        path = folder / f"{name}.{ending}"
+        try:
+            if written is None and path.exists():
+                path.replace(path.with_name(f"{path.name}.before"))
+        except OSError as error:
+            fix = "give a folder that this user may write"
+            raise FleetPathError(str(path), error.strerror or str(error), fix) from error
 
 
 def _write(path: Path, text: str) -> None:

@@ -10,16 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from training_fleet_rig import swept_host
+from training_fleet_rig import metadata, swept_host
 from typer.testing import CliRunner
 
+from benchmarks.training.coverage_host import Case
 from training.cli.main import app
 from training.cli.progress import seconds_left, shown_hosts
 from training.errors import FleetPathError
 from training.fleet.file import FleetHost
 from training.fleet.results import names_in
 from training.fleet.run import HostFailure, sweep_fleet
-from training.recording.recording import read_csv, write_csv
+from training.recording.recording import Recording, read_csv, write_csv
 
 ROOT = Path(__file__).parents[3]
 RIGS = ROOT / "tests" / "rigs"
@@ -269,6 +270,19 @@ def test_recordings_that_are_there_make_the_page_without_any_sweep(tmp_path: Pat
     assert "b is 20 % slower than a" in result.stdout
     assert (tmp_path / "a.toml").exists()
     assert "a.html" in (tmp_path / "index.html").read_text()
+
+
+def test_an_earlier_model_is_not_left_beside_a_recording_that_gives_none(tmp_path: Path) -> None:
+    write_csv(Recording(metadata("refused"), ()), tmp_path / "refused.csv")
+    swept_host(tmp_path, "rough", case=Case(visit_sd=0.05))
+    for name in ("refused.html", "refused.toml", "rough.html", "rough.toml"):
+        (tmp_path / name).write_text("earlier")
+    assert invoke("--summary-only", tmp_path).exit_code == 1
+    for name in ("refused.html", "refused.toml", "rough.toml"):
+        assert not (tmp_path / name).exists()
+        assert (tmp_path / f"{name}.before").read_text() == "earlier"
+    assert (tmp_path / "rough.html").read_text() != "earlier"
+    assert not (tmp_path / "rough.html.before").exists()
 
 
 def test_a_folder_without_recordings_and_a_taken_name_are_refused(tmp_path: Path) -> None:
