@@ -193,7 +193,8 @@ class _Fitting:
             first -= 1
         unknown = all(one.bound is None for one in self._means.visits if one.cap is not None)
         if levels is not None:
-            level = (n for n in range(first - 1) if _is_level(levels, n, by_chance=unknown))
+            compared = range(min(first, len(caps) - 1))  # above the last cap there is none
+            level = (n for n in compared if _is_level(levels, n, by_chance=unknown))
             first = next(level, first)
         found: list[float | None] = list(caps[first:])
         if not found or levels is None:

@@ -31,9 +31,18 @@ HOSTS = (hinge, logarithm)
 
 
 def threshold(
-    rates: Sequence[tuple[float, float]], noise: float, seed: int, off: float = 1.0, index: int = -1
+    rates: Sequence[tuple[float, float]],
+    noise: float,
+    seed: int,
+    off: float = 1.0,
+    index: int = -1,
+    *,
+    free_from: float | None = None,
 ) -> float:
-    """Return the threshold that two visits of each cap show, one cap being off by a factor."""
+    """Return the threshold that two visits of each cap show, one cap being off by a factor.
+
+    The platform counts that caps from ``free_from`` on do not bind, if it is given.
+    """
     rng = random.Random(seed)
     samples = [
         Sample(
@@ -42,6 +51,7 @@ def threshold(
             throughput_pps=rate
             * max(1 + noise * rng.gauss(0, 1), 0.0)
             * (off if k == index else 1),
+            binding=None if free_from is None else cap < free_from,
             visit=visit,
         )
         for again in range(2)
@@ -80,6 +90,15 @@ def test_one_noisy_cap_breaks_no_plateau(index: int, sigmas: float) -> None:
 def test_without_noise_it_is_the_papers_one_percent() -> None:
     rates = [(0.4, 95e3), (0.5, 98.9e3), (0.55, 99.1e3), (0.6, 99.5e3), (1.0, 1e5)]
     assert threshold(rates, 0.0, 0) == 0.55
+
+
+@pytest.mark.parametrize(("rate", "found"), [(1e5, 1.0), (99.1e3, 1.0), (98.9e3, 1.3)])
+def test_a_cap_that_binds_and_lacks_next_to_nothing_is_the_threshold(
+    rate: float, found: float
+) -> None:
+    """The router needs 80 %: at 100 % it uses enough of its cap for that to count as binding."""
+    rates = [(0.2, 25e3), (0.4, 50e3), (0.7, 87.5e3), (1.0, rate), (1.3, 1e5)]
+    assert threshold(rates, 0.0, 0, free_from=1.3) == found
 
 
 def test_where_throughput_rises_to_the_end_it_is_the_last_cap() -> None:
