@@ -23,7 +23,7 @@ from training.errors import TransferError
 from training.fit.dynamics import LARGEST, Dynamics
 from training.fit.fit import offered_in
 from training.fit.interval import Interval
-from training.fit.means import means_of
+from training.fit.means import Means, means_of
 from training.fit.points import LOADED, Rising, curve_of
 from training.fit.verdict import PRECISE
 from training.recording.recording import Recording
@@ -72,15 +72,23 @@ def transfer_of(known: Known, recording: Recording) -> Transfer:
 
     Raises:
         TransferError: too few caps bind, one is out of the known range, their factors differ, the
-            factor is not known well enough, or the top is not reached.
+            factor is not known well enough, the top is not reached, or the samples have no one
+            solution.
     """
+    try:
+        return _transferred(known, recording)
+    except np.linalg.LinAlgError as error:
+        problem = "their times or rates leave no one solution"
+        fix = "look at at_s and throughput_pps: samples come one period after the other"
+        raise TransferError("samples", problem, fix) from error
+
+
+def _transferred(known: Known, recording: Recording) -> Transfer:
     samples = [sample for sample in recording.samples if sample.phase != "load"]
     _check_size(known, recording)
-    if not any(sample.phase == "steady" for sample in samples):
-        fix = "let sweep --cap finish: the same command continues"
-        raise TransferError("caps", "no cap was measured yet", fix)
     offered = offered_in(recording)
     means = means_of(samples, recording.metadata.period_s, _dynamics(known.host, recording))
+    _check_measured(means)
     measured = sorted({one.cap for one in means.visits if one.cap is not None})
     _check_range(known.host, measured)
     rising = _within(known.rising, below_load(curve_of(means, offered).rising, offered))
@@ -145,6 +153,13 @@ def _check_size(known: Known, recording: Recording) -> None:
         f"sweep with --packet-size {there:.0f}, or scale the known curve first: "
         f"xtc-train mix KNOWN --mix {here}:1 --output FILE",
     )
+
+
+def _check_measured(means: Means) -> None:
+    """Reject a sweep without a cap: on a slow host, the first samples show the one before."""
+    if not any(one.phase == "steady" and one.cap is not None for one in means.visits):
+        fix = "let sweep --cap finish: the same command continues"
+        raise TransferError("caps", "no cap was measured yet", fix)
 
 
 def _check_range(host: HostModel, caps: Sequence[float]) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import msgspec
 import pytest
@@ -173,6 +174,26 @@ def test_a_sweep_that_was_interrupted_early_is_refused(phases: set[str]) -> None
     samples = tuple(s for s in recording.samples if s.phase in phases)
     with pytest.raises(TransferError, match="the same command continues"):
         transfer_of(known(), Recording(recording.metadata, samples))
+
+
+@pytest.mark.parametrize("answer", [{"lag": 0.9}, {"delay_samples": 5}])
+def test_a_sweep_that_ended_before_its_first_cap_showed_is_refused(
+    answer: dict[str, Any],
+) -> None:
+    recording = few(FAST)
+    first = next(n for n, s in enumerate(recording.samples) if s.phase == "steady")
+    stopped = Recording(recording.metadata, recording.samples[: first + 1])
+    slow = replace(known(), host=replace(known().host, **answer))
+    with pytest.raises(TransferError, match="the same command continues"):
+        transfer_of(slow, stopped)
+
+
+def test_samples_that_were_all_taken_at_once_are_refused() -> None:
+    recording = few(FAST)
+    samples = tuple(replace(sample, at=1.0) for sample in recording.samples)
+    with pytest.raises(TransferError, match="look at at_s") as caught:
+        transfer_of(known(), Recording(recording.metadata, samples))
+    assert caught.value.lacks == "samples"
 
 
 def test_a_transfer_writes_over_nothing_that_it_reads(tmp_path: Path) -> None:
