@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Keep this machine's CPUs busy as other tenants would, to try tests and daemons under load.
 
 Three kinds of load:
@@ -8,9 +7,9 @@ Three kinds of load:
 - ``bites``: real-time tasks that take 1 to 10 ms at random from every CPU, 15 % of its time in
   all. A hypervisor takes CPU from a virtual machine in this way (steal).
 
-``disturb.py fifo -- make test`` loads the machine while a command runs and exits with its exit
-code. Without a command the load lasts for ``--seconds``, or until Ctrl-C. ``fifo`` and ``bites``
-need root. It needs only Python's standard library.
+``python -m scripts.disturb fifo -- make test`` loads the machine while a command runs and exits
+with its exit code. Without a command the load lasts for ``--seconds``, or until Ctrl-C. ``fifo``
+and ``bites`` need root.
 """
 
 import argparse
