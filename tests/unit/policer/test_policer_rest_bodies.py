@@ -11,6 +11,8 @@ from structlog.testing import capture_logs
 
 from policer.contracts.contract import Contract
 from policer.contracts.host import Host
+from policer.rest.http import queries
+from policer.rest.http.queries import MOST_PARAMETERS, MOST_PROBLEMS
 
 PATH = "/v1/hosts/gold/contracts/r5"
 JSON = {"Content-Type": "application/json", "If-None-Match": "*"}
@@ -62,6 +64,31 @@ def test_a_body_that_is_too_large_is_refused_unread(rig: Rig) -> None:
     parts = iter([b'{"x":"'] + 100 * [1000 * b"x"])
     chunked = rig.client("operate").put(PATH, content=parts, headers=JSON)
     assert chunked.status_code == 413
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["&".join(f"limi{number}" for number in range(MOST_PARAMETERS + 1)), "kind=" + 8200 * "x"],
+    ids=["many", "long"],
+)
+def test_a_query_that_is_too_long_is_refused_unread(
+    rig: Rig, query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = list[str]()
+    monkeypatch.setattr(queries, "_problems", lambda name, *_: read.append(name) or ())
+    answer = rig.client("read").get(f"/v1/events?{query}")
+    assert answer.status_code == 422
+    assert [error["field"] for error in answer.json()["errors"]] == ["query"]
+    assert read == []
+
+
+def test_of_many_misspelt_parameters_some_are_named(rig: Rig) -> None:
+    query = "&".join(f"limi{number}=1" for number in range(MOST_PARAMETERS))
+    answer = rig.client("read").get(f"/v1/events?{query}")
+    assert answer.status_code == 422
+    fields = [error["field"] for error in answer.json()["errors"]]
+    assert len(fields) == MOST_PROBLEMS
+    assert set(fields) <= {f"limi{number}" for number in range(MOST_PARAMETERS)}
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/xml", "multipart/form-data", ""])
