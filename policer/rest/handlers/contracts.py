@@ -24,7 +24,7 @@ from policer.rest.answers.entities import (
 )
 from policer.rest.handlers.idempotency import once
 from policer.rest.http.bodies import StrictRequest
-from policer.rest.http.cursor import After, Limit, cut, unpack
+from policer.rest.http.cursor import After, Limit, RowId, cut, unpack
 from policer.rest.http.etag import create_or_replace, required, tag
 from policer.rest.http.names import (
     FollowedPath,
@@ -259,7 +259,7 @@ def read_following_history(
 
 
 def _history(context: Context, host: str, vr: str, limit: int, after: str | None) -> History:
-    rows = context.store.contracts.history(host, vr, unpack(after, int), limit + 1)
+    rows = context.store.contracts.history(host, vr, unpack(after, RowId), limit + 1)
     return History(*cut(rows, limit, lambda revision: revision.version))
 
 

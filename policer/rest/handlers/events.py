@@ -1,8 +1,5 @@
 """/v1/events and /v1/audit: past events and changes, in pages or completely as JSON lines."""
 
-from typing import Annotated
-
-import msgspec
 from litestar import Response, get
 from litestar.concurrency import sync_to_thread
 
@@ -11,11 +8,9 @@ from policer.rest.access.gate import FILTERED
 from policer.rest.answers.entities import AuditPage, EventPage
 from policer.rest.handlers.exports import AT_ONCE, LINES, export, lines, wanted
 from policer.rest.http.bodies import StrictRequest
-from policer.rest.http.cursor import After, Limit, cut, unpack
+from policer.rest.http.cursor import After, Limit, RowId, cut, unpack
 from policer.rest.http.names import HostFilter, KindFilter, VrFilter
 from policer.rest.http.times import From, To, between
-
-RowId = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 
 
 @get("/events", operation_id="listEvents", tags=["events"], scope="read", limited=FILTERED)

@@ -14,7 +14,7 @@ from policer.errors import Invalid, Problem
 from policer.event_kinds import KINDS
 from policer.rest.access.context import GivenDesk
 from policer.rest.http.bodies import StrictRequest
-from policer.rest.http.cursor import After, Limit, cut, page_of, unpack
+from policer.rest.http.cursor import After, Limit, RowId, cut, page_of, unpack
 from policer.rest.http.exchange import exchange_of
 from policer.store import LetterRow, WebhookRow
 from policer.store.service.webhooks import ALL
@@ -35,7 +35,6 @@ WebhookPath = Annotated[
 Name = Annotated[
     str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$(?!\n)", description="its name")
 ]
-RowId = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 Kind = Annotated[str, msgspec.Meta(extra_json_schema={"enum": [ALL, *KINDS]})]
 
 

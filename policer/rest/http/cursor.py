@@ -12,6 +12,8 @@ from litestar.params import QueryParameter
 from policer.errors import Invalid, Problem
 
 MOST = 500
+RowId = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+"""A number of a row, as databases can compare it."""
 Limit = Annotated[int, QueryParameter(ge=1, le=MOST, description="Items on a page.")]
 After = Annotated[
     str | None,

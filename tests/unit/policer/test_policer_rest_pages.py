@@ -91,6 +91,7 @@ def test_what_no_kind_of_event_can_be_is_said_in_words(rig: Rig) -> None:
     assert "regex" not in answer.text
 
 
+@pytest.mark.parametrize("path", ["/v1/events", "/v1/hosts/gold/contracts/r1/history"])
 @pytest.mark.parametrize(
     "after",
     [
@@ -99,14 +100,15 @@ def test_what_no_kind_of_event_can_be_is_said_in_words(rig: Rig) -> None:
         "%00",
         pack("no number"),
         pack(-1),
+        pack(2**63),
         pack(2**80),
         pack({"a": [1]}),
         "W" * 500,
         "\N{SNOWMAN}",
     ],
 )
-def test_a_cursor_that_is_none_of_ours_is_refused(rig: Rig, after: str) -> None:
-    answer = rig.client().get("/v1/events", params={"after": after})
+def test_a_cursor_that_is_none_of_ours_is_refused(rig: Rig, path: str, after: str) -> None:
+    answer = rig.client().get(path, params={"after": after})
     assert answer.status_code == 422
     assert answer.json()["errors"][0]["field"] == "after"
 
