@@ -24,6 +24,7 @@ NEVER: Final = tuple(
             "168.63.129.16/32",  # a cloud's metadata, at an address that looks like any other
             "192.0.0.0/24",  # IETF protocol assignments (RFC 6890)
             "192.88.99.0/24",  # relays of 6to4 (RFC 7526)
+            "fec0::/10",  # of a site, as fc00::/7 is; deprecated (RFC 3879), and still routed
         ),
     )
 )

@@ -102,6 +102,8 @@ def test_no_id_of_a_message_has_a_full_stop() -> None:
         "fe80::1",
         "fe80::1%eth0",
         "fc00::1",
+        "fec0::1",
+        "feff::1",
         "fd00:ec2::254",
         "ff02::1",
         "2001:db8::1",
