@@ -101,12 +101,16 @@ class Gate:
         """Clear the cache, since a token was revoked."""
         self._known = {}
 
-    async def _row(self, authorization: str | None, address: str = "") -> TokenRow:
+    async def _row(self, authorization: str | None, address: str | None = None) -> TokenRow:
+        """Return a token's row; without an address, unknown tokens are neither counted nor barred.
+
+        Streams give none: else the revoked tokens of some would end the streams of others.
+        """
         own = _OWN.fullmatch(authorization or "")
         secret = own.group(1) if own else self._of_issuer(authorization)
         digest = hashlib.sha256(secret.encode()).digest()
         kept = self._known.get(digest)
-        if kept is None and own:
+        if kept is None and own and address is not None:
             self._check_guesses(group_of(address))
         if kept is None or kept.until <= self._clock():
             look = self._look_up if own else self._verify
@@ -152,21 +156,23 @@ class Gate:
             self._known[digest] = kept
         return kept
 
-    async def _look_up(self, secret: str, address: str) -> Known:
+    async def _look_up(self, secret: str, address: str | None) -> Known:
         """Return what the store knows of one of the policer's own tokens."""
         row = await sync_to_thread(self._store.tokens.by_secret, secret)
         if row is None:
-            self._guessed(group_of(address))
+            if address is not None:
+                self._guessed(group_of(address))
             raise Unauthenticated("this token is not known, has expired, or was revoked")
         return Known(row, row.expires_at)
 
-    async def _verify(self, token: str, address: str) -> Known:
+    async def _verify(self, token: str, address: str | None) -> Known:
         """Return the identity of an issuer's token; throttles senders of many invalid ones."""
         assert self._issuer is not None
         try:
             return await self._issuer.known(token)
         except (Unauthenticated, NotGranted):
-            self.meter(address)
+            if address is not None:
+                self.meter(address)
             raise
 
 

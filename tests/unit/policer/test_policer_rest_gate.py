@@ -1,5 +1,6 @@
 """The gate: tokens remembered for seconds, rate limits, places for streams; and readiness."""
 
+import asyncio
 import os
 import sqlite3
 import threading
@@ -14,10 +15,11 @@ from sqlalchemy import Connection
 from support.waiting import eventually
 
 from policer.daemon.metrics import Metrics
-from policer.errors import StoreGone
+from policer.errors import StoreGone, Unauthenticated
 from policer.fleet.live import Fleet
 from policer.page import STATIC
 from policer.rest.access.gate import GUESSES, REMEMBERED_S
+from policer.rest.access.identity import Known
 from policer.token_bucket import Buckets
 
 MOST_THREADS = min(32, (os.cpu_count() or 1) + 4)
@@ -79,6 +81,26 @@ def test_who_guesses_tokens_does_not_occupy_the_database(
     rig.wait(REMEMBERED_S)  # a token that was good before is asked for all the same
     assert known.get("/v1/hosts").status_code == 200
     assert guess.get("/v1/hosts").status_code == 401  # and time lifts the bar
+
+
+class Refuses:
+    """An issuer that has revoked all of its tokens."""
+
+    async def known(self, token: str) -> Known:
+        raise Unauthenticated(f"{token} was revoked")
+
+
+def test_streams_whose_tokens_are_revoked_end_no_others(tmp_path: Path) -> None:
+    with opened(tmp_path, rate_burst=1.0, issuer=Refuses()) as rig:
+        gate, good = rig.app.state.gate, rig.headers("read")["Authorization"]
+        revoked = [f"Bearer xtcp_0123456789ab_{number:043d}" for number in range(2 * int(GUESSES))]
+        revoked += [f"Bearer e30.e30.{number}" for number in range(5)]
+
+        async def still(*tokens: str) -> list[bool]:
+            return [await gate.still(token) for token in tokens]
+
+        assert asyncio.run(still(*revoked)) == [False] * len(revoked)
+        assert asyncio.run(still(good)) == [True]
 
 
 def test_a_store_that_is_away_is_said_to_be_away(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
