@@ -13,7 +13,7 @@ from typing import NamedTuple
 from policer.contracts.contract import Contract
 from policer.contracts.in_force import Book, Classes, in_force, is_timed, taken_pps
 from policer.contracts.schedule import WEEK_MIN, week_of
-from policer.contracts.zones import DAY_S, clock_changes, offset_s
+from policer.contracts.zones import DAY_S, clock_changes, offset_s, years_of
 
 WEEK_S = WEEK_MIN * 60.0
 YEAR_S = 366.0 * DAY_S
@@ -23,6 +23,9 @@ MONDAY_S = 3.0 * DAY_S
 MOST_STEPS = 200_000
 """Limit of the examined steps of all contracts in all weeks. Beyond it, the largest step of each
 contract is summed up, which is never less."""
+MOST_ZONE_YEARS = 250
+"""Limit of the years in which clock changes are looked for, of all time zones together; beyond it,
+likewise. Each takes about a millisecond when it is first looked at."""
 
 
 def peak_pps(contracts: Iterable[Contract], book: Book, most_steps: int = MOST_STEPS) -> float:
@@ -92,17 +95,31 @@ def _taken(contract: Contract, name: str | None, classes: Classes) -> float:
 def _peak(parts: Sequence[_Part], now: float, most_steps: int) -> float:
     steps = sum(len(part.seconds) for part in parts)
     starts = sorted({now, *(part.begin for part in parts if part.begin > now)})
-    spans = [] if len(starts) * steps > most_steps else list(_alike(parts, starts))
+    too_long = len(starts) * steps > most_steps or _zone_years(parts, starts) > MOST_ZONE_YEARS
+    spans = [] if too_long else list(_alike(parts, starts))
     if not spans or len(spans) * steps > most_steps:
         return sum(part.most for part in parts)
     return max(_peak_between(parts, *span) for span in spans)
+
+
+def _zone_years(parts: Iterable[_Part], starts: Sequence[float]) -> int:
+    """Return in how many years of how many zones `_alike` looks for clock changes."""
+    zones = {part.zone for part in parts} - {"UTC"}
+    periods = pairwise([*starts, inf])
+    years = {year for start, end in periods for year in years_of(start, _looked_at(start, end))}
+    return len(zones) * len(years)
+
+
+def _looked_at(start: float, following: float) -> float:
+    """Return until when clock changes are looked for after a contract begins."""
+    return min(following, start + YEAR_S)
 
 
 def _alike(parts: Iterable[_Part], starts: Sequence[float]) -> Iterator[tuple[float, float]]:
     """Yield the first week of each period in which no contract begins and no clock changes."""
     zones = {part.zone for part in parts}
     for start, following in pairwise([*starts, inf]):
-        until = min(following, start + YEAR_S)
+        until = _looked_at(start, following)
         changes = {float(at) for zone in zones for at in clock_changes(zone, start, until)}
         for begin, end in pairwise([start, *sorted(changes), following]):
             yield begin, min(end, begin + WEEK_S)

@@ -48,8 +48,13 @@ def clock_changes(name: str, begin: float, end: float) -> list[int]:
     """
     if name == "UTC":
         return []
-    years = range(_year(begin), _year(end) + 1)
+    years = years_of(begin, end)
     return [at for year in years for at in _changes_in(name, year) if begin < at < end]
+
+
+def years_of(begin: float, end: float) -> range:
+    """Return the years in which `clock_changes` looks between two instants."""
+    return range(_year(begin), _year(end) + 1)
 
 
 @cache
@@ -67,7 +72,7 @@ def _offset_s(zone: tzinfo, at: float) -> int:
     return int(offset.total_seconds())
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=2**15)  # a few MB; contracts of one host name 250 at most (`peak`)
 def _changes_in(name: str, year: int) -> tuple[int, ...]:
     """Return when clocks change in a year; two changes within one day are missed."""
     zone = zone_of(name)

@@ -4,6 +4,7 @@ import random
 import time
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -273,6 +274,32 @@ def test_what_is_added_up_where_there_is_too_much_to_look_at_is_never_less(
         assert peak_pps(entered, BOOK) >= exact * (1 - 1e-12)
     finally:
         peak.MOST_STEPS = looked
+
+
+def one_after_another(zones: list[str], days: int, dates: int) -> list[Contract]:
+    """Return contracts with hours, each of which ends where the next begins."""
+    begins = [NOW + number * days * DAY for number in range(dates + 1)]
+    hours = (Hours("08:00", "09:00"),)
+    return [
+        Contract(1e3, hours=hours, zone=zones[n % len(zones)], valid_from=first, valid_until=last)
+        for n, (first, last) in enumerate(pairwise(begins))
+    ]
+
+
+def test_the_peak_is_exact_with_a_handful_of_zones_and_dozens_of_dates() -> None:
+    zones = ["Europe/Berlin", "America/New_York", "Asia/Tokyo", "Europe/London", "Australia/Sydney"]
+    assert peak_pps(one_after_another(zones, 20, 48), BOOK) == 1e3
+
+
+def test_many_zones_in_many_years_are_added_up_without_a_look_at_their_clocks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    zones = [f"Etc/GMT{sign}{n}" for sign in "+-" for n in range(1, 12)]
+    entered = one_after_another(zones, 366, 22)
+    asked = list[str]()
+    monkeypatch.setattr(peak, "clock_changes", lambda name, *_: asked.append(name) or [])
+    assert peak_pps(entered, BOOK) == 22e3
+    assert asked == []
 
 
 def a_thousand(zones: tuple[str, ...], dates: int) -> list[Contract]:
