@@ -5,7 +5,7 @@ mistakes are described. Pure.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sized
 from enum import Enum
 from types import UnionType
 from typing import Annotated, Any, Literal, NamedTuple, TypeGuard, Union, get_args, get_origin
@@ -83,6 +83,7 @@ def mistakes(
     elif get_origin(base) in {tuple, list} and isinstance(value, list) and _is_struct(inner[0]):
         for number, one in enumerate(value):
             yield from mistakes(one, inner[0], words, f"{where}[{number}]")
+        yield from _too_many(value, kind, where)
     else:
         yield from _of_value(value, kind, words, where)
 
@@ -123,11 +124,11 @@ def _of_names(
             yield from mistakes(value, inner, words, joined(where, name))
 
 
-def _too_many(table: Mapping[Any, Any], kind: Any, where: str) -> Iterator[Mistake]:
+def _too_many(given: Sized, kind: Any, where: str) -> Iterator[Mistake]:
     bounds = [one.max_length for one in get_args(kind)[1:] if isinstance(one, msgspec.Meta)]
     for most in bounds:
-        if most is not None and len(table) > most:
-            yield Mistake(where, f"{len(table)} are too many", f"give at most {most}")
+        if most is not None and len(given) > most:
+            yield Mistake(where, f"{len(given)} are too many", f"give at most {most}")
 
 
 def _of_value(value: object, kind: Any, words: Words, where: str) -> Iterator[Mistake]:

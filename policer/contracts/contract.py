@@ -9,7 +9,7 @@ import msgspec
 from common.units import MAX_BIT_RATE, MIN_BIT_RATE, format_bit_rate
 from policer.contracts.ladder import Step
 from policer.contracts.reach import TenantName
-from policer.contracts.schedule import ClassName, Hours, Instant, Zone, problems_of_schedule
+from policer.contracts.schedule import ClassName, Instant, Windows, Zone, problems_of_schedule
 from policer.errors import Problem
 
 MAX_PPS = 1e9
@@ -85,7 +85,7 @@ class Contract(
     """The promise begins at this time; None is immediately."""
     valid_until: Instant | None = None
     """The promise ends at this time; None is when the contract is removed."""
-    hours: tuple[Hours, ...] = ()
+    hours: Windows = ()
     """When it holds: the first open window selects the terms. None given is always."""
     zone: Zone = "UTC"
     """The time zone of the hours."""

@@ -20,6 +20,8 @@ DAYS: tuple[Day, ...] = get_args(Day)
 """In the order of `date.weekday`."""
 MOST_HOURS = 16
 """Windows that one contract may have."""
+MOST_READ = 64
+"""Windows that are read at all: a refusal, which may be kept, names what is wrong in each."""
 YEARS = range(2000, 2200)
 """A date outside these years is a typing error."""
 DAY_MIN = 24 * 60
@@ -56,6 +58,9 @@ class Hours(
         for day in self.days:
             opens = DAYS.index(day) * DAY_MIN + start
             yield opens, opens + length
+
+
+Windows = Annotated[tuple[Hours, ...], msgspec.Meta(max_length=MOST_READ)]
 
 
 class Week(NamedTuple):

@@ -20,6 +20,8 @@ from policer.store.service.tokens import SECRET
 
 T = TypeVar("T")
 KEPT: Final = timedelta(hours=24)
+MOST_ANSWERS: Final = 1000
+"""Answers that are kept for one token, the newest: each may have as many bytes as a refusal."""
 ABANDONED: Final = timedelta(seconds=60)
 """A request without an answer after this time died with its policer; its key is free again."""
 WAIT_S: Final = 0.05
@@ -96,6 +98,7 @@ class Idempotency:
         table = tables.idempotency
         dead = table.c.status.is_(None) & (table.c.at < claim.at - ABANDONED)
         connection.execute(delete(table).where((table.c.at < claim.at - KEPT) | dead))
+        _forget_oldest(connection, claim.token_id)
         values = {**claim._asdict(), "request_hash": request_hash}
         insert = self._database.insert(table).values(values).on_conflict_do_nothing()
         counted = {"preserve_rowcount": True}
@@ -122,6 +125,16 @@ def _keep(connection: Connection, claim: Claim, answer: StoredAnswer) -> None:
     change = tables.idempotency.update().where(*_open(claim))
     if connection.execute(change.values(**values)).rowcount != 1:
         raise StoreBusy(f"a repetition of the request has its idempotency key {claim.key} now")
+
+
+def _forget_oldest(connection: Connection, token_id: str) -> None:
+    """Remove the answers of a token that are too many: otherwise it could fill the disk."""
+    table = tables.idempotency
+    answered = table.c.token_id == token_id, table.c.status.is_not(None)
+    newest = select(table.c.at).where(*answered).order_by(table.c.at.desc())
+    oldest = connection.execute(newest.offset(MOST_ANSWERS - 1).limit(1)).scalar()
+    if oldest is not None:
+        connection.execute(delete(table).where(*answered, table.c.at < oldest))
 
 
 def _row(connection: Connection, key: str, token_id: str) -> Row[Any] | None:

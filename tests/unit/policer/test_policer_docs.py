@@ -28,6 +28,7 @@ from policer.rest import RestSettings
 from policer.rest.handlers.plans import MAX_BODY
 from policer.rest.http.queries import LONGEST_QUERY, MOST_PARAMETERS
 from policer.store.inventory.plans import MOST_EACH
+from policer.store.service.idempotency import MOST_ANSWERS
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
@@ -127,6 +128,7 @@ def test_the_limits_that_are_told_are_the_services() -> None:
     assert rest.stream_life_s == 3600
     assert "A stream ends after an hour" in text
     assert f"a body above {rest.max_body // 1024} KiB ({MAX_BODY >> 20} MiB for a plan)" in text
+    assert f"the newest {MOST_ANSWERS:,} answers of a token" in text
     assert f"at most {LONGEST_QUERY >> 10} KiB and {MOST_PARAMETERS} parameters" in text
     made = f"a plan made every {1 / rest.plans_per_s:g} s, and {rest.plans_burst:g} in a row"
     assert f"{made}, and its {MOST_EACH} latest plans are kept" in text

@@ -142,6 +142,12 @@ def test_a_mistake_of_a_contract_is_told_with_what_to_write(line: str, said: str
     assert said in mistake
 
 
+def test_windows_that_are_too_many_are_counted() -> None:
+    windows = 65 * '{ start = "08:00", end = "09:00" }, '
+    [mistake] = mistakes(f"version = 1\n[contracts.r1]\nhours = [{windows}]\n")
+    assert "contracts.r1.hours: 65 are too many (give at most 64)" in mistake
+
+
 def test_json_is_known_by_its_brace() -> None:
     assert read_text('\n {"version": 1}').file == FleetFile(version=1)
 

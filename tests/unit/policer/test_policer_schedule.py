@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policer.contracts import schedule, zones
+from policer.contracts.contract import Contract
 from policer.contracts.schedule import (
     DAYS,
     MOST_HOURS,
+    MOST_READ,
     WEEK_MIN,
     ClassName,
     Day,
@@ -215,6 +217,13 @@ def test_windows_are_few_and_name_each_day_once() -> None:
         assert fields(list(problems_of_schedule(None, None, odd, "UTC"))) == ["hours"]
     twice = Hours("08:00", "09:00", ("mon", "mon"))
     assert fields(list(problems_of_schedule(None, None, (twice,), "UTC"))) == ["hours"]
+
+
+def test_a_refusal_is_not_made_of_thousands_of_windows() -> None:
+    window = {"start": "08:00", "end": "09:00", "class": "night"}
+    assert len(msgspec.convert({"hours": [window] * MOST_READ}, Contract).hours) == MOST_READ
+    with pytest.raises(msgspec.ValidationError, match="length"):
+        msgspec.convert({"hours": [window] * (MOST_READ + 1)}, Contract)
 
 
 def test_what_is_no_window_is_still_no_reason_to_stumble() -> None:

@@ -10,6 +10,7 @@ from rest_rig import GOLD, SILVER
 from policer.contracts.contract import Contract
 from policer.errors import Invalid, KeyReused, StoreBusy, Unknown
 from policer.store import SCOPES, Answering, Claim, Store, StoredAnswer
+from policer.store.service import idempotency
 from policer.store.service.idempotency import ABANDONED, KEPT, MOST_WAITS, Idempotency
 
 if TYPE_CHECKING:
@@ -143,6 +144,23 @@ def test_an_answer_is_kept_for_a_day(backend: "Backend", store: Store) -> None:
     assert store.idempotency.begin("key", "t", "hash") == EMPTY
     backend.clock.forward(seconds=1)
     assert isinstance(store.idempotency.begin("key", "t", "hash"), Claim)
+
+
+def test_the_newest_answers_of_each_token_are_kept(
+    backend: "Backend", store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idempotency, "MOST_ANSWERS", 3)
+    waiting = claimed(store, "waiting", "t")
+    for number in range(5):
+        for token in ("t", "other") if number == 0 else ("t",):
+            store.idempotency.finish(claimed(store, f"key {number}", token), EMPTY)
+        backend.clock.forward(seconds=1)
+    claimed(store, "newest", "t")
+    kept = backend.aside().execute("SELECT token_id, key FROM idempotency ORDER BY 1, 2").fetchall()
+    of_t = [("t", key) for key in ("key 2", "key 3", "key 4", "newest", "waiting")]
+    assert [tuple(row) for row in kept] == [("other", "key 0"), *of_t]
+    store.idempotency.finish(waiting, EMPTY)
+    assert store.idempotency.begin("key 4", "t", "hash") == EMPTY
 
 
 def test_a_second_request_waits_for_the_answer_of_the_first(
