@@ -29,7 +29,7 @@ class Kept(msgspec.Struct, frozen=True, gc=False):
     """Counters of a router's daemon, and their sums."""
 
     since: float
-    """When this policer first saw it, in seconds of the policer's clock."""
+    """When this policer first saw it, or saw its present tenant, in seconds of its clock."""
     last: Counted
     """The daemon's last report."""
     total: Counted = Counted()

@@ -3,7 +3,7 @@
 A leader moves the state of a router with it, so that no router leaves its ladder by moving.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 
 import msgspec
@@ -18,7 +18,7 @@ from policer.contracts.zones import is_known
 from policer.decide.telemetry import HostTelemetry
 from policer.fleet.limited import tenant_of
 from policer.fleet.live import Fleet
-from policer.service.host_loop import HostLoop
+from policer.service.host_loop import HostLoop, Remembered
 from policer.service.writer import Writer
 from policer.store import Event, PunishmentRow
 from policer.token_bucket import Buckets
@@ -112,10 +112,13 @@ class Following:
         moves = self._whereabouts.heard(host, telemetry.routers, self._clock())
         if not moves:
             return
-        for home in sorted({move.from_host for move in moves if move.from_host is not None}):
-            self._bring(loop, [move for move in moves if move.from_host == home])
-            self.enter(home)
+        homes = sorted({move.from_host for move in moves if move.from_host is not None})
+        came = [self._take_from(home, moves) for home in homes]
         self.enter(host)
+        for routers in came:
+            loop.adopt(routers)
+        for home in homes:
+            self.enter(home)
         if self._leads():
             self._keep(moves)
 
@@ -172,13 +175,18 @@ class Following:
             if move.came or move.from_vr is not None:
                 self._note("moved", move.host, move.vr, _words_of(move))
 
-    def _bring(self, to: HostLoop, moves: Sequence[Move]) -> None:
-        """Pass routers that moved from one host, or were renamed, to a loop."""
-        loop = self._loop_of(moves[0].from_host or "")
-        if loop is not None:
-            names = {self._name_before(m.from_host or "", m.from_vr, m.vr): m.vr for m in moves}
-            released = loop.release(names.keys() - {""})
-            to.adopt({names[vr]: one for vr, one in released.items()})
+    def _take_from(self, home: str, moves: Iterable[Move]) -> dict[str, Remembered]:
+        """Take routers that moved, or were renamed, from the loop of one host, by their new names.
+
+        This comes before its contracts change: the routers are still those of their tenants.
+        """
+        loop = self._loop_of(home)
+        if loop is None:
+            return {}
+        gone = [move for move in moves if move.from_host == home]
+        names = {self._name_before(home, move.from_vr, move.vr): move.vr for move in gone}
+        released = loop.release(names.keys() - {""})
+        return {names[vr]: one for vr, one in released.items()}
 
     def _name_before(self, host: str, known: str | None, vr: str) -> str:
         """Return a router's name on a host that it left; "" if unknown.

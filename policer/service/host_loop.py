@@ -96,6 +96,8 @@ class Remembered(NamedTuple):
     state: RouterState | None
     """None if this policer did not lead."""
     kept: Kept | None
+    tenant: str | None
+    """Its tenant there, who alone may see its sums."""
 
 
 class HostLoop:
@@ -142,6 +144,8 @@ class HostLoop:
     ) -> None:
         """Take over new contracts; the link's addresses stay unchanged.
 
+        The sums of a router whose tenant changes begin anew: the next tenant must not see them.
+
         Args:
             host: its entry.
             contracts: terms in force, by router.
@@ -152,13 +156,23 @@ class HostLoop:
         live = replace(self._live, host=host, contracts=contracts)
         if promised is not None:
             live = replace(live, **promised._asdict())
-        self._put(live)
+        self._put(replace(live, kept=self._sums_under(live)))
+
+    def _sums_under(self, after: HostLive) -> dict[str, Kept]:
+        """Return the sums under new contracts."""
+        before, now = self._live, self._shared.clock()
+        return {
+            vr: kept if tenant_of(before, vr) == tenant_of(after, vr) else Kept(now, kept.last)
+            for vr, kept in before.kept.items()
+        }
 
     def release(self, vrs: Collection[str]) -> dict[str, Remembered]:
         """Forget routers that moved to other hosts; return their state."""
         live, routers = self._live, self._state.routers
         known = {vr for vr in vrs if vr in routers or vr in live.kept}
-        gone = {vr: Remembered(routers.get(vr), live.kept.get(vr)) for vr in known}
+        gone = {
+            vr: Remembered(routers.get(vr), live.kept.get(vr), tenant_of(live, vr)) for vr in known
+        }
         rest = {vr: state for vr, state in routers.items() if vr not in gone}
         kept = {vr: one for vr, one in live.kept.items() if vr not in gone}
         self._remember(rest, kept)
@@ -168,7 +182,7 @@ class HostLoop:
         return gone
 
     def adopt(self, came: Mapping[str, Remembered]) -> None:
-        """Take over routers that came from other hosts.
+        """Take over routers that came from other hosts, after their contracts.
 
         A router that is higher on its ladder here, by a contract of this host alone, stays there.
         """
@@ -181,7 +195,7 @@ class HostLoop:
         sums = {
             vr: moved(one.kept, kept[vr])
             for vr, one in came.items()
-            if one.kept is not None and vr in kept
+            if one.kept is not None and vr in kept and one.tenant == tenant_of(self._live, vr)
         }
         self._remember({**routers, **states}, {**kept, **sums})
         for vr, state in states.items():

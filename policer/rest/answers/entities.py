@@ -131,7 +131,8 @@ class KeptAnswer(msgspec.Struct, frozen=True):
     """The first two in bits, while it was held in bits/s."""
     under_promise_bits: float
     since: datetime
-    """When this policer first saw it: the sums begin then, and survive restarts of its daemon."""
+    """When this policer first saw it, or its present tenant: the sums begin then, and survive
+    restarts of its daemon."""
 
 
 class RouterAnswer(msgspec.Struct, frozen=True):

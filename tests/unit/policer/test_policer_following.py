@@ -17,6 +17,7 @@ from policer.contracts.contract import Contract
 from policer.contracts.location import RETURN_S, SILENT_S
 from policer.contracts.promised import ANYWHERE
 from policer.contracts.schedule import Hours
+from policer.contracts.tenant import Tenant
 from policer.errors import StoreError
 from policer.fleet.inbox import Pardon
 from policer.fleet.live import HostLive
@@ -96,12 +97,17 @@ async def test_a_step_that_was_taken_goes_on_where_it_was(store: Store, policer:
     assert after.evidence == before.evidence
 
 
-async def test_what_its_daemons_counted_is_one_sum(store: Store, policer: Policer) -> None:
-    def counted(over: float) -> Report:
-        promised = {"under_promise_packets": 0.0, "breach_seconds": 0.0}
-        return report_of("r", over_promise_packets=over, **promised)
+def counted(over: float, vr: str = "r", **changed: object) -> Report:
+    promised = {"under_promise_packets": 0.0, "breach_seconds": 0.0}
+    return report_of(vr, over_promise_packets=over, **promised, **changed)
 
-    follow(store, "r", TERMS, "h0")
+
+@pytest.mark.parametrize("tenant", [None, "acme"])
+async def test_what_its_daemons_counted_is_one_sum(
+    store: Store, policer: Policer, tenant: str | None
+) -> None:
+    store.tenants.put("acme", Tenant(), None, "test")
+    follow(store, "r", promise(20e3, tenant=tenant), "h0")
     await policer.look()
     for over in (10.0, 15.0):
         await policer.hear("h0", counted(over))
@@ -112,6 +118,32 @@ async def test_what_its_daemons_counted_is_one_sum(store: Store, policer: Police
     kept = policer.live("h1").kept["r"]
     assert (kept.total.over_packets, kept.since) == (12.0, since)
     assert "r" not in policer.live("h0").kept
+
+
+async def test_a_router_that_gets_another_name_keeps_its_sums(
+    store: Store, policer: Policer
+) -> None:
+    store.tenants.put("acme", Tenant(), None, "test")
+    follow(store, UUID, promise(20e3, tenant="acme"), "h0")
+    await policer.look()
+    for over, name in ((10.0, "gold"), (15.0, "gold"), (20.0, "shiny"), (22.0, "shiny")):
+        await policer.hear("h0", counted(over, name, uuid=UUID))
+    assert policer.live("h0").kept["shiny"].total.over_packets == 7.0
+
+
+async def test_what_was_counted_for_a_tenant_does_not_move_to_another(
+    store: Store, policer: Policer
+) -> None:
+    for tenant in ("acme", "beta"):
+        store.tenants.put(tenant, Tenant(), None, "test")
+    follow(store, "r", promise(20e3, tenant="acme"), "h0")
+    store.contracts.put("h1", "r", promise(10e3, tenant="beta"), None, "test")
+    await policer.look()
+    for over in (10.0, 15.0):
+        await policer.hear("h0", counted(over))
+    await policer.hear("h0")
+    await policer.hear("h1", counted(900.0))
+    assert policer.live("h1").kept["r"].total.over_packets == 0.0
 
 
 async def test_a_router_by_uuid_keeps_all_though_it_is_called_otherwise_there(

@@ -17,6 +17,7 @@ from policer.decide.round import KEPT_S
 from policer.decide.state import HostState, Order, Policy
 from policer.decide.telemetry import GONE_AFTER_S
 from policer.errors import LinkError, LinkRefused
+from policer.fleet.compliance import Counted
 from policer.link.connection import AGAIN_S
 from policer.service import host_loop as hostloop
 from policer.service.event_limit import MANY, SOME_PER_S
@@ -398,6 +399,24 @@ async def test_what_a_daemon_counts_is_added_up_over_its_restarts() -> None:
     assert [count(over) for over in (140.0, 145.0)] == [170.0, 175.0]
     rig.hear(report_of("gold", over_promise_packets=-1.0))
     assert "over_promise_packets of -1" in rig.live.telemetry.distrust
+
+
+async def test_what_was_counted_for_a_tenant_is_not_shown_to_the_next() -> None:
+    rig = HostRig({"gold": msgspec.structs.replace(GOLD, tenant="acme")})
+
+    def over(packets: float) -> float:
+        counted = {"over_promise_packets": packets, "under_promise_packets": 0.0}
+        rig.hear(report_of("gold", **counted, breach_seconds=0.0))
+        return rig.live.kept["gold"].total.over_packets
+
+    assert [over(packets) for packets in (100.0, 130.0)] == [0.0, 30.0]
+    acmes = msgspec.structs.replace(GOLD, tenant="acme", weight=2.0)
+    rig.loop.enter(rig.loop.host, {"gold": acmes})
+    assert over(140.0) == 40.0
+    rig.loop.enter(rig.loop.host, {"gold": msgspec.structs.replace(acmes, tenant="beta")})
+    kept = rig.live.kept["gold"]
+    assert (kept.total, kept.since) == (Counted(), rig.now)
+    assert over(145.0) == 5.0
 
 
 # --- a daemon of an older version
