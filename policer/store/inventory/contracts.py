@@ -134,17 +134,8 @@ class Contracts:
         Raises:
             Unknown: it never had a contract.
         """
-        table, key = tables.revisions, _Key(host, vr)
-        query = select(table).where(table.c.host == host, table.c.vr == vr)
-        query = query.where(table.c.contract.is_not(None)).order_by(table.c.version.desc())
-        if version is not None:
-            query = query.where(table.c.version <= version)
         with self._database.read() as connection:
-            if _row(connection, key) is None:
-                raise _unknown(key)
-            row = connection.execute(query.limit(1)).one_or_none()
-        contract = None if row is None else _contract(row, f"contract {key}")
-        return None if contract is None else contract.tenant
+            return owner_in(connection, host, vr, version)
 
     def get(self, host: str, vr: str) -> Stored[Contract]:
         """Return a contract; raises Unknown."""
@@ -192,6 +183,7 @@ class Contracts:
             keep_tenant(connection, contract.tenant)
             entry = _host(connection, key, seen_on)
             row = _row(connection, key)
+            self._require_right(connection, host, vr, _held(row, key), contract)
             _expect(row, key, if_version)
             if if_version is None:
                 refuse(_too_many(connection, host))
@@ -215,6 +207,7 @@ class Contracts:
             row = _row(connection, key)
             if row is None or row.contract is None:
                 raise _unknown(key)
+            self._require_right(connection, host, vr, _held(row, key), None)
             _expect(row, key, if_version)
             author = Author(self._clock(), actor)
             cleared = forget_router(connection, host, vr, author)
@@ -222,6 +215,26 @@ class Contracts:
             if host == ANYWHERE:
                 forget(connection, [vr])
             write_events(connection, cleared, author.at)
+
+    def _require_right(
+        self,
+        connection: Connection,
+        host: str,
+        vr: str,
+        before: Contract | None,
+        after: Contract | None,
+    ) -> None:
+        """Refuse what the client may not change; here it may change everything.
+
+        This is called in the transaction of the change: what was read earlier may be outdated.
+
+        Args:
+            connection: of the transaction.
+            host: of the contract.
+            vr: likewise.
+            before: the contract that is there; None if there is none.
+            after: the new one; None removes it.
+        """
 
     def history(
         self, host: str, vr: str, before: int | None = None, limit: int | None = None
@@ -316,7 +329,7 @@ class Contracts:
         actor: By,
     ) -> Version:
         """Write the new state, its revision and its row of the audit log."""
-        before = None if row is None else _contract(row, f"contract {key}")
+        before = _held(row, key)
         version = Version(1 if row is None else row.version + 1, self._clock(), str(actor))
         _set(connection, key, contract, version, is_new=row is None)
         action = "remove" if contract is None else "put"
@@ -333,6 +346,19 @@ class _Key(NamedTuple):
 
     def __str__(self) -> str:
         return self.vr if self.host == ANYWHERE else f"{self.host}/{self.vr}"
+
+
+def owner_in(connection: Connection, host: str, vr: str, version: int | None = None) -> str | None:
+    """Return the last tenant of a router, as `Contracts.owner`."""
+    table, key = tables.revisions, _Key(host, vr)
+    query = select(table).where(table.c.host == host, table.c.vr == vr)
+    query = query.where(table.c.contract.is_not(None)).order_by(table.c.version.desc())
+    if version is not None:
+        query = query.where(table.c.version <= version)
+    if _row(connection, key) is None:
+        raise _unknown(key)
+    contract = _held(connection.execute(query.limit(1)).one_or_none(), key)
+    return None if contract is None else contract.tenant
 
 
 def _too_many(connection: Connection, host: str) -> Iterator[Problem]:
@@ -412,6 +438,10 @@ def _set(
         change = table.update().where(table.c.host == key.host, table.c.vr == key.vr)
         connection.execute(change.values(**state))
     connection.execute(revisions.insert().values(**whose, **entry, version=number, at=at, by=by))
+
+
+def _held(row: Row[Any] | None, key: _Key) -> Contract | None:
+    return None if row is None else _contract(row, f"contract {key}")
 
 
 def _contract(row: Row[Any], name: str) -> Contract | None:

@@ -10,7 +10,7 @@ from policer.contracts.admission import problems_of_host
 from policer.contracts.contract import Contract
 from policer.contracts.host import Host, clashes, contradictions, way_to
 from policer.contracts.promised import ANYWHERE
-from policer.errors import Problem, Stale, Taken, Unknown
+from policer.errors import Forbidden, Problem, Stale, Taken, Unknown
 from policer.store.database import tables
 from policer.store.database.engine import Database
 from policer.store.database.records import Clock, Stored, Version, as_stored, read, refuse, text_of
@@ -84,12 +84,21 @@ class Hosts:
             keep(connection, answering, stored)
         return stored
 
-    def replace(self, host: Host, if_version: int, actor: By) -> Stored[Host]:
+    def replace(
+        self, host: Host, if_version: int, actor: By, *, redirects: bool = True
+    ) -> Stored[Host]:
         """Change a host's entry.
+
+        Args:
+            host: its new entry.
+            if_version: the version to replace.
+            actor: actor of the change.
+            redirects: whether the client may change the addresses and the key of its daemon.
 
         Raises:
             Unknown: there is none of that name.
             Stale: it was changed since that version.
+            Forbidden: the way to its daemon would change.
             Invalid: the entry contradicts itself, or its capacity is less than was promised.
         """
         host = as_stored(host)
@@ -98,6 +107,8 @@ class Hosts:
             others = _others(connection)
             row = _row(connection, host.name, lock=True)
             before = _expected(row, host.name, if_version)
+            if way_to(host) != way_to(before) and not redirects:
+                raise Forbidden("admin")
             if _is_less(host, before):
                 promised = contracts_at(connection, host.name)
                 refuse(problems_of_host(host, promised, book_in(connection, self._clock())))

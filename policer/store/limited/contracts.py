@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
 import msgspec
+from sqlalchemy import Connection
 
 from policer.actor import By
 from policer.contracts.contract import Contract, contradictions
@@ -18,7 +19,7 @@ from policer.contracts.reach import UNLIMITED, Reach
 from policer.errors import Invalid, OutOfReach, Problem, Unknown
 from policer.store.database.engine import Database
 from policer.store.database.records import Clock, Stored
-from policer.store.inventory.contracts import Checked, Contracts, Revision, no_contract
+from policer.store.inventory.contracts import Checked, Contracts, Revision, no_contract, owner_in
 from policer.store.inventory.hosts import no_host
 from policer.store.limited.requester import Requester
 from policer.store.service.idempotency import Answering
@@ -81,13 +82,9 @@ class ReachedContracts(Contracts):
             OutOfReach: it would make a contract that follows its router.
         """
         if if_version is not None:
-            before = self.get(host, vr).value.tenant
+            self.get(host, vr)  # what is hidden is not at another version, but missing
         elif host == ANYWHERE:
             raise OutOfReach
-        else:
-            before = self._tenant_before(host, vr)
-        if contract.tenant != before:
-            raise Invalid([_kept_tenant(contract.tenant, before)])
         if problems := self._hidden_classes(contract):
             raise Invalid(problems)
         seen_on = self._requester.seen_on(vr) if host == ANYWHERE else seen_on
@@ -98,7 +95,8 @@ class ReachedContracts(Contracts):
         except Invalid as error:
             raise self._without_sums(error, contract, host) from None
         except Unknown:  # it may name another host
-            raise no_contract(host, vr) if host == ANYWHERE else no_host(host) from None
+            is_new = if_version is None and host != ANYWHERE
+            raise no_host(host) if is_new else no_contract(host, vr) from None
 
     def remove(self, host: str, vr: str, if_version: int, actor: By) -> None:
         """Remove the contract of a visible router, as `Contracts.remove`."""
@@ -188,8 +186,31 @@ class ReachedContracts(Contracts):
     def _shown(self, stored: Stored[Contract]) -> Stored[Contract]:
         return Stored(stored.value, self._requester.version(stored.version))
 
-    def _tenant_before(self, host: str, vr: str) -> str | None:
-        """Return the last tenant of a router, which a new contract must keep.
+    def _require_right(
+        self,
+        connection: Connection,
+        host: str,
+        vr: str,
+        before: Contract | None,
+        after: Contract | None,
+    ) -> None:
+        """Check that a contract is visible and keeps its tenant, which may have just changed.
+
+        Raises:
+            Unknown: it is not visible.
+            Invalid: the new one has another tenant.
+        """
+        if before is None:
+            tenant = self._tenant_before(connection, host, vr)
+        elif self._sees(host, vr, before.tenant):
+            tenant = before.tenant
+        else:
+            raise no_contract(host, vr)
+        if after is not None and after.tenant != tenant:
+            raise Invalid([_kept_tenant(after.tenant, tenant)])
+
+    def _tenant_before(self, connection: Connection, host: str, vr: str) -> str | None:
+        """Return the last tenant of a router without a contract, which a new one must keep.
 
         A contract that follows the router gives the current tenant, and a new one would precede
         that.
@@ -198,25 +219,16 @@ class ReachedContracts(Contracts):
             Unknown: it is not visible; on a partly visible host, neither is an unknown router.
         """
         try:
-            tenant, known = super().owner(host, vr), True
+            tenant, known = owner_in(connection, host, vr), True
         except Unknown:
             tenant, known = None, self._requester.reported(host, vr)
-        if not self._has_own(host, vr):
-            now = self._requester.tenant_of(host, vr)
-            follows = (host, vr) in self._requester.located().values()
-            tenant = now if follows else now or tenant
+        now = self._requester.tenant_of(host, vr)
+        follows = (host, vr) in self._requester.located().values()
+        tenant = now if follows else now or tenant
         whole = self._reach.may_see_host(host)
         if not self._reach.may_see(host, vr, tenant) or not (whole or known):
             raise no_host(host)
         return tenant
-
-    def _has_own(self, host: str, vr: str) -> bool:
-        """Whether a router has a contract of its host, which does not follow it."""
-        try:
-            super().get(host, vr)
-        except Unknown:
-            return False
-        return True
 
     def _hidden_classes(self, contract: Contract) -> list[Problem]:
         """Return problems for invisible classes, as if these did not exist."""
@@ -229,7 +241,9 @@ class ReachedContracts(Contracts):
         if not self._reach.partial and host != ANYWHERE:
             return error
         own = set(contradictions(contract))
-        return Invalid(one if one in own else _no_room(one) for one in error.problems)
+        return Invalid(
+            one if one in own or one.field == "tenant" else _no_room(one) for one in error.problems
+        )
 
 
 def _kept_tenant(given: str | None, before: str | None) -> Problem:

@@ -4,7 +4,9 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 from rest_rig import GOLD, PROMISE, Rig, filled, opened, report
 
@@ -114,6 +116,25 @@ def test_where_a_host_is_reached_is_for_administrators_to_say(
     assert rig.client("operate").put("/v1/hosts/gold", json=larger, headers=tag).is_success
     tag = {"If-Match": '"v2"'}
     assert rig.client().put("/v1/hosts/gold", json=larger | {field: value}, headers=tag).is_success
+
+
+def test_a_guessed_version_does_not_undo_what_an_administrator_redirects(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(rig)
+    entry = rig.client("operate").get("/v1/hosts/gold").json()["entry"]
+    elsewhere = msgspec.structs.replace(GOLD, requests="ipc:///run/elsewhere")
+    replaces = rig.store.hosts.replace
+
+    def overtaken(*given: Any, **options: Any) -> Any:
+        replaces(elsewhere, 1, "admin")
+        return replaces(*given, **options)
+
+    monkeypatch.setattr(rig.store.hosts, "replace", overtaken)
+    guessed = {"If-Match": '"v2"'}
+    answer = rig.client("operate").put("/v1/hosts/gold", json=entry, headers=guessed)
+    assert answer.status_code == 403
+    assert rig.store.hosts.get("gold").value == elsewhere
 
 
 @pytest.mark.parametrize("field", ["requests", "telemetry", "server_key"])

@@ -16,8 +16,11 @@ from rest_rig import Rig, report
 
 from policer.contracts.contract import Contract
 from policer.contracts.reach import Reach
+from policer.errors import Problem
 from policer.rest.access.gate import CLOSED, FILTERED, OPEN
 from policer.rest.app import ROOMS, describe
+from policer.store import Stored
+from policer.store.limited.contracts import ReachedContracts
 
 T = TypeVar("T")
 CLOSED_ONES = {
@@ -401,6 +404,45 @@ def test_what_is_reached_can_be_changed_and_its_tenant_cannot(fresh: Rig) -> Non
             assert moved.status_code == 422
             assert moved.json()["errors"][0]["field"] == "tenant"
     assert fresh.store.contracts.get("edge-1", "acme-1").value.tenant == "acme"
+
+
+@pytest.mark.parametrize(
+    ("who", "method", "status"),
+    [("tenant", "PUT", 404), ("tenant", "DELETE", 404), ("host", "PUT", 422)],
+)
+def test_a_guessed_version_does_not_overtake_an_operator(
+    fresh: Rig, monkeypatch: pytest.MonkeyPatch, who: str, method: str, status: int
+) -> None:
+    """An operator gives the router to another tenant just after the token saw its contract."""
+    get = ReachedContracts.get
+
+    def overtaken(table: ReachedContracts, host: str, vr: str) -> Stored[Contract]:
+        seen = get(table, host, vr)
+        fresh.store.contracts.put("edge-1", "acme-1", BETA, 2, BOSS)
+        return seen
+
+    where, guessed = "/v1/hosts/edge-1/contracts/acme-1", {"If-Match": '"v3"'}
+    body = TERMS if method == "PUT" else None
+    with monkeypatch.context() as patch:
+        patch.setattr(ReachedContracts, "get", overtaken)
+        answer = fresh.client(who).request(method, where, json=body, headers=guessed)
+    assert answer.status_code == status, answer.text
+    assert fresh.store.contracts.get("edge-1", "acme-1").value == BETA
+
+
+def test_a_new_contract_keeps_the_tenant_that_an_operator_gave_just_before(
+    fresh: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hidden = ReachedContracts._hidden_classes
+
+    def overtaken(table: ReachedContracts, contract: Contract) -> list[Problem]:
+        fresh.store.contracts.put("edge-1", "acme-2", BETA, None, BOSS)
+        fresh.store.contracts.remove("edge-1", "acme-2", 3, BOSS)
+        return hidden(table, contract)
+
+    where, make = "/v1/hosts/edge-1/contracts/acme-2", {"If-None-Match": "*"}
+    monkeypatch.setattr(ReachedContracts, "_hidden_classes", overtaken)
+    assert fresh.client("tenant").put(where, json=TERMS, headers=make).status_code == 404
 
 
 def test_what_a_host_has_promised_to_others_is_not_said(fresh: Rig) -> None:
