@@ -133,6 +133,12 @@ class Whereabouts:
         for router in sorted(self._at.get(host, ()), key=lambda router: (router in here, router)):
             yield router, self._names.get(router, router)
 
+    def unnamed(self, host: str) -> Iterator[str]:
+        """Yield the UUIDs of a host's routers whose names there are not known yet."""
+        for router in self._at.get(host, ()):
+            if router not in self._names and UUID.fullmatch(router):
+                yield router
+
     def shows(self, host: str, router: str) -> bool:
         """Whether a host had a router by its last report."""
         return router in self._here.get(host, ())

@@ -39,6 +39,8 @@ class Promised(NamedTuple):
     """Names of all contracts that follow a router which is there."""
     tenants: Mapping[str, str]
     """Tenants of routers, including routers without terms in force."""
+    unnamed: frozenset[str]
+    """UUIDs of routers that contracts follow, whose names there are not known yet."""
 
 
 class Promises:
@@ -89,6 +91,7 @@ class Promises:
             self._classes,
             frozenset(here),
             self._tenants(host),
+            frozenset(self.whereabouts.unnamed(host)),
         )
 
     def _tenants(self, host: str) -> dict[str, str]:

@@ -33,6 +33,9 @@ class HostLive:
     """Tenants of routers by their contracts, also while these do not hold."""
     here: frozenset[str] = frozenset()
     """Names of all contracts that follow a router which is there."""
+    unnamed: frozenset[str] = frozenset()
+    """UUIDs of those routers whose names there are not known yet, as after a start of the
+    policer."""
     entered: tuple[Contract, ...] = ()
     """All its contracts as entered, including those that do not hold now."""
     classes: Classes = field(default_factory=dict)

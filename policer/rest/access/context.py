@@ -45,6 +45,7 @@ class Context:
             token.reach,
             self._tenant_of,
             self._reported,
+            self._unclear,
             self.fleet.located,
             self._seen_on,
         )
@@ -61,6 +62,13 @@ class Context:
     def _reported(self, host: str, vr: str) -> bool:
         live = self.fleet.get(host)
         return live is not None and vr in live.telemetry.routers
+
+    def _unclear(self, host: str, vr: str) -> bool:
+        live = self.fleet.get(host)
+        if live is None:  # the policer has just begun
+            return True
+        report = live.telemetry.routers.get(vr)
+        return bool(live.unnamed) if report is None else report.uuid.lower() in live.unnamed
 
 
 GivenDesk = NamedDependency[Context]

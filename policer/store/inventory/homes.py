@@ -65,6 +65,12 @@ class Homes:
         return True
 
 
+def is_home(connection: Connection, host: str) -> bool:
+    """Whether a router that a contract follows was last seen on a host."""
+    query = select(tables.homes.c.router).where(tables.homes.c.host == host).limit(1)
+    return connection.execute(query).first() is not None
+
+
 def settle(
     connection: Connection, database: Database, homes: Mapping[str, str], since: datetime
 ) -> None:

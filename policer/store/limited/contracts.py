@@ -20,6 +20,7 @@ from policer.errors import Invalid, OutOfReach, Problem, Unknown
 from policer.store.database.engine import Database
 from policer.store.database.records import Clock, Stored
 from policer.store.inventory.contracts import Checked, Contracts, Revision, no_contract, owner_in
+from policer.store.inventory.homes import is_home
 from policer.store.inventory.hosts import no_host
 from policer.store.limited.requester import Requester
 from policer.store.service.idempotency import Answering
@@ -216,8 +217,11 @@ class ReachedContracts(Contracts):
         that.
 
         Raises:
-            Unknown: it is not visible; on a partly visible host, neither is an unknown router.
+            Unknown: it is not visible; on a partly visible host, neither is an unknown router. Nor
+                is one that a contract may follow under a name that is not known yet.
         """
+        if self._requester.unclear(host, vr) and is_home(connection, host):
+            raise no_host(host)
         try:
             tenant, known = owner_in(connection, host, vr), True
         except Unknown:

@@ -22,6 +22,9 @@ class Requester(msgspec.Struct, frozen=True):
     """Tenant of a router, by host and name, as the policer last read it."""
     reported: Callable[[str, str], bool]
     """Whether a host's daemon reports a router."""
+    unclear: Callable[[str, str], bool]
+    """Whether it is not known yet if a router of a host, by its name, is one that a contract
+    follows."""
     located: Callable[[], Mapping[str, tuple[str, str]]]
     """Host and name of each router that a contract follows, by the contract's name."""
     seen_on: Callable[[str], str | None]

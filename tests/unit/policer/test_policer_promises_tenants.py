@@ -2,7 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
+from following_rig import UUID
 from rest_rig import report
 
 from policer.contracts.contract import Contract
@@ -28,6 +30,18 @@ def test_a_router_is_its_tenants_whether_its_contract_holds_or_not(until: dateti
     acmes = Contract(guarantee_pps=1, tenant="acme", valid_until=until)
     assert promised(acmes, None) == {"r": "acme"}
     assert promised(None, acmes) == {"r": "acme"}
+
+
+def test_a_router_by_uuid_has_no_name_until_its_host_is_heard() -> None:
+    promises = Promises(0.0)
+    homes = {UUID: "edge-1", "named": "edge-1"}
+    promises.take({ANYWHERE: dict.fromkeys(homes, Contract(tenant="beta"))}, {}, homes)
+    assert promises.on("edge-1", NOW).unnamed == {UUID}
+    assert promises.on("core-9", NOW).unnamed == set()
+    known = msgspec.structs.replace(report("r", 1.0), uuid=UUID.upper())
+    promises.whereabouts.heard("edge-1", {"r": known}, 1.0)
+    assert promises.on("edge-1", NOW).unnamed == set()
+    assert promises.on("edge-1", NOW).tenants == {"r": "beta", "named": "beta"}
 
 
 def test_the_contract_on_its_host_comes_first_and_may_name_nobody() -> None:

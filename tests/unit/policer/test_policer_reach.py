@@ -113,6 +113,7 @@ def live() -> HostLive:
         {"a": ACME, "b": BETA},
         follows={"a": "roams", "b": "roams-too"},
         tenants={"a": "acme", "b": "beta", "c": "beta"},
+        unnamed=frozenset({"4f1c0b8e-3a52-4d0c-9d53-0b3c0f7e2a11"}),
         telemetry=HostTelemetry(
             heard_at=1.0, routers={"a": wordy, "b": report("b", 5.0)}, distrust="b lies"
         ),
@@ -130,7 +131,7 @@ def test_of_a_host_in_part_nothing_of_others_is_seen() -> None:
     seen = reached(live(), Reach(tenants=("acme",)))
     assert seen is not None
     assert seen.contracts == {"a": ACME}
-    assert (seen.follows, seen.tenants) == ({"a": "roams"}, {})
+    assert (seen.follows, seen.tenants, seen.unnamed) == ({"a": "roams"}, {}, frozenset())
     assert list(seen.telemetry.routers) == ["a"]
     assert seen.telemetry.routers["a"].problem == HIDDEN
     assert (seen.telemetry.distrust, seen.link_problem) == ("", "")

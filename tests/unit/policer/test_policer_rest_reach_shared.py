@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from following_rig import UUID
 from reach_rig import ACME, BETA, BOSS, CORE, EDGE, scene
 from rest_rig import Rig, report
 
@@ -142,6 +144,30 @@ def test_a_contract_that_follows_gives_its_tenant_to_one_that_comes_before_it(ri
     for who in ("router", "host"):
         for given in (nobodys, acmes):
             assert refused(rig.client(who).put(where, json=given, headers=MAKE))[0][0] == "tenant"
+
+
+def test_no_contract_is_made_for_a_router_that_one_may_follow_under_a_name_not_known_yet(
+    rig: Rig,
+) -> None:
+    """As after a start of the policer, until the host of another tenant's router is heard."""
+    betas = Contract(guarantee_pps=1, tenant="beta")
+    rig.store.contracts.put(ANYWHERE, UUID, betas, None, BOSS, seen_on="edge-1")
+    where, acmes = "/v1/hosts/edge-1/contracts/acme-2", {"guarantee_pps": 1, "tenant": "acme"}
+    its_own = msgspec.structs.replace(report("free-1", 1.0), uuid=UUID)
+    for live in (None, [report("acme-1", 1.0)], [its_own]):
+        if live is None:
+            rig.fleet.put_all({})
+        else:
+            rig.show(EDGE, *live, unnamed=frozenset({UUID}))
+        for who in ("tenant", "both", "router", "host"):
+            assert rig.client(who).put(where, json=acmes, headers=MAKE).status_code == 404
+    of_host = rig.client("host")
+    free = where.replace("acme-2", "free-1")
+    assert of_host.put(free, json={"guarantee_pps": 1}, headers=MAKE).status_code == 404
+    rig.show(EDGE, report("free-1", 1.0), unnamed=frozenset({UUID}))
+    assert of_host.put(free, json={"guarantee_pps": 1}, headers=MAKE).status_code == 201
+    rig.show(EDGE, report("acme-1", 1.0))
+    assert rig.client("tenant").put(where, json=acmes, headers=MAKE).status_code == 201
 
 
 def test_a_router_whose_contract_does_not_hold_now_stays_its_tenants(rig: Rig) -> None:
