@@ -144,7 +144,7 @@ class HostLoop:
     ) -> None:
         """Take over new contracts; the link's addresses stay unchanged.
 
-        The sums of a router whose tenant changes begin anew: the next tenant must not see them.
+        The sums of a router whose tenant changes begin again: the next tenant must not see them.
 
         Args:
             host: its entry.

@@ -106,9 +106,9 @@ class Hosts:
         with self._database.write() as connection:
             others = _others(connection)
             row = _row(connection, host.name, lock=True)
-            before = _expected(row, host.name, if_version)
-            if way_to(host) != way_to(before) and not redirects:
+            if not redirects and way_to(host) != way_to(present(row, host.name).value):
                 raise Forbidden("admin")
+            before = _expected(row, host.name, if_version)
             if _is_less(host, before):
                 promised = contracts_at(connection, host.name)
                 refuse(problems_of_host(host, promised, book_in(connection, self._clock())))
