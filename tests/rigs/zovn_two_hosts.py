@@ -138,6 +138,14 @@ class Host:
         self.execute(commands_for(number, block("ip netns add c1")))
         eventually(lambda: self.port(container(number)).state == "silent")
 
+    def line(self) -> str:
+        """Return what the kernel counted at the interface to the line."""
+        looks = f"ip -s link show {LINE}; tc -s qdisc show dev {LINE}"
+        done = subprocess.run(
+            [*self._enter, "sh", "-c", looks], capture_output=True, text=True, check=False
+        )
+        return done.stdout
+
     def located(self) -> set[str]:
         """Return the lines of the map."""
         return set(self.locations.read_text().splitlines()) if self.locations.exists() else set()

@@ -22,8 +22,8 @@ pytestmark = [
     pytest.mark.timeout(120),
 ]
 
-SLOW_BPS = 1_000
-"""A fabric's least. A frame takes eight seconds, so that a queue stands during a test."""
+SLOW_BPS = 2_000
+"""A frame takes four seconds, so that a queue stands during a test."""
 BUFFER_BYTES = 40_000
 UNSERVED = 1e-7
 """Share of a port of 1 Gb/s at which a frame takes a minute."""

@@ -1,5 +1,6 @@
 """docs/howto/zovn-overlay.md from end to end: two hosts, switches, wires, and xco with one map."""
 
+import re
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ FAR, NEAR, VM = 1, 2, 3
 FULL = 1450 - 28
 """What ping sends in a packet of the overlay's MTU."""
 SOME = 100
+EXCHANGED = re.compile(r"(\d+) frames were lost while its queues were exchanged")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -56,8 +58,9 @@ class Journey:
     def __init__(self, site: Site, flows: Flows) -> None:
         self.site, self.flows = site, flows
         self.announced = 0
-        self._drops, self._to_near = Counter[str](), 0
+        self._drops, self._to_near, self._exchanged = Counter[str](), 0, 0
         self._drops, self._to_near = self.dropped(), self.strayed()
+        self._exchanged = self.exchanged()
 
     def ports(self) -> list[PortReport]:
         """Return the ports that stay: those of the senders, and the wires."""
@@ -76,15 +79,23 @@ class Journey:
         """Return frames to the VM that its old host gave to its other container."""
         return out(self.site.h2, container(NEAR)) - self._to_near - self.announced
 
+    def exchanged(self) -> int:
+        """Return how many frames coordinators said were lost while they exchanged queues."""
+        logs = "".join(host.log.read_text() for host in self.site.hosts)
+        return sum(map(int, EXCHANGED.findall(logs))) - self._exchanged
+
     def goes_on(self, more: int = SOME) -> None:
         """Wait until so many datagrams of each flow have arrived that are sent from now on."""
         marks = self.flows.marks()
         eventually(lambda: self.flows.have(more, marks), state=self.state)
 
     def is_accounted_for(self) -> bool:
-        """Return whether each datagram arrived, or was counted where it was dropped."""
+        """Return whether each datagram arrived, or was counted where it was dropped.
+
+        What an exchange of queues lost may have been a datagram, or something else.
+        """
         ended = self.flows.arrived() + self.strayed() + self.dropped().total()
-        return ended == self.flows.sent()
+        return 0 <= self.flows.sent() - ended <= self.exchanged()
 
     @contextmanager
     def settled(self) -> Iterator[None]:
@@ -95,7 +106,10 @@ class Journey:
 
     def state(self) -> object:
         holes = {number: self.flows.holes(number) for number in (FAR, NEAR)}
-        return self.flows.ends(), holes, self.strayed(), self.dropped(), self.site.logs()
+        unseen = [(port.name, port.lost, port.counters) for port in self.ports()]
+        lines = [host.line() for host in self.site.hosts]
+        seen = self.flows.ends(), holes, self.strayed(), self.dropped()
+        return *seen, unseen, lines, self.site.logs()
 
 
 def test_frames_follow_a_vm_by_the_map_which_outlives_xco(running: Site) -> None:
@@ -113,7 +127,10 @@ def test_frames_follow_a_vm_by_the_map_which_outlives_xco(running: Site) -> None
         xco_is_killed(journey)
         xco_starts_again(journey)
         with journey.settled():
-            assert {number: sending.holes(number) for number in (FAR, NEAR)} == holes
+            assert sending.holes(FAR) == holes[FAR]
+            first, *others = sending.holes(NEAR)
+            assert first == holes[NEAR][0]
+            assert sum(map(len, others)) <= journey.exchanged()
             assert journey.dropped().keys() <= {"no_location", "removed", "no_destination"}
             for port in journey.ports():
                 assert (port.lost, port.counters["beyond"], port.counters["unsound"]) == (0, 0, 0)
