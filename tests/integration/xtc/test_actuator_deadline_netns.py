@@ -225,7 +225,9 @@ def used(actuator: DeadlineActuator) -> float:
 def check_cpu(seen: Seen, cap: float, stalls: Stalls) -> None:
     """A deadline thread gets no more than its runtime; no less while there is work for it.
 
-    The kernel ends its turn at a tick, so that it may overdraw by so much, once.
+    The kernel ends its turn at a tick, so that it may overdraw by so much, once. The thread of the
+    quiet direction keeps its own share. A turn is lost in which the hypervisor has the CPU, or
+    another deadline thread that overdraws, such as that of a test beside this one.
     """
     most, stalled = cap * 1.1 + TICK_S / seen.cpu.seconds, seen.stalled(stalls)
     if most < seen.cpu.least <= most + stalled / seen.cpu.seconds:
@@ -233,7 +235,10 @@ def check_cpu(seen: Seen, cap: float, stalls: Stalls) -> None:
     assert seen.cpu.least <= most, f"more than its runtime: {seen}"
     if seen.full < 0.5:
         inconclusive(f"the flood kept the router busy for {seen.full:.0%} of the time")
-    assert seen.cpu.most >= cap * seen.full * 0.9
+    due = (cap - least_share(CapFraction(cap), len(ENDS))) * seen.full
+    if 0.7 * due <= seen.cpu.most < 0.9 * due:
+        inconclusive(f"some of the thread's turns went to others: {seen}")
+    assert seen.cpu.most >= 0.7 * due, f"less than its runtime: {seen}"
 
 
 def tids(*names: str) -> tuple[int, ...]:
